@@ -1,0 +1,1 @@
+"""What users do with fitted models: compare, forecast, validate, diagnose."""

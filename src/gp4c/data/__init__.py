@@ -1,0 +1,1 @@
+"""Panel counts and recurrent events: containers, readers, bundled data, simulation."""

@@ -1,0 +1,1 @@
+"""Arrays that depend on visit times and kernels only: quadrature, kernels, distinct intervals."""

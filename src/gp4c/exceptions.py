@@ -1,0 +1,39 @@
+"""Errors and warnings that users may catch, one family under :class:`GP4CError`."""
+
+from __future__ import annotations
+
+
+class GP4CError(Exception):
+    """Base class of every error that gp4c raises on purpose."""
+
+
+class PanelDataError(GP4CError, ValueError):
+    """The data break a rule; the message names the rule, the value and the row."""
+
+
+class OutsideWindowError(GP4CError, ValueError):
+    """A time outside the observation window was asked for without ``extrapolate=True``."""
+
+
+class NotFittedError(GP4CError, ValueError, AttributeError):
+    """A method that needs a fitted model was called before ``fit``."""
+
+
+class NoIntensityError(GP4CError, TypeError):
+    """A step estimator has jumps, not a rate: ask for ``cumulative`` instead."""
+
+
+class ModelFileError(GP4CError, ValueError):
+    """A saved model cannot be read: wrong kind of file, version or content."""
+
+
+class GP4CWarning(UserWarning):
+    """Base class of the warnings of gp4c."""
+
+
+class ConvergenceWarning(GP4CWarning):
+    """An iteration stopped before it converged; the message says what to change."""
+
+
+class OverdispersionWarning(GP4CWarning):
+    """Counts vary more between subjects than the fitted model allows."""

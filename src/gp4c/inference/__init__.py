@@ -1,0 +1,1 @@
+"""Pure functions of arrays: bounds, optimisers, posteriors, classical algorithms."""

@@ -1,0 +1,1 @@
+"""Estimators: they assemble data, design and inference."""

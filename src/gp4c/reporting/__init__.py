@@ -1,0 +1,1 @@
+"""Plots, text summaries and reports."""
