@@ -1,0 +1,136 @@
+"""What every estimator shares: parameters, fitted checks, window checks, saving.
+
+The contract is scikit-learn's (``get_params``, ``set_params``, ``fit``, ``score``; samples are
+subjects), written out here because importing scikit-learn costs more than most fits.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.exceptions import NotFittedError, OutsideWindowError
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+Floats = NDArray[np.float64]
+
+
+class PanelEstimator:
+    """Base class of the estimators of gp4c.
+
+    A fitted estimator has attributes whose names end in an underscore; `window_` and
+    `time_unit_` are set by every ``fit``.
+    """
+
+    window_: tuple[float, float]
+    time_unit_: str | None
+
+    def fit(self, panel: PanelCounts, y: None = None) -> Self:
+        """Fit to a panel; `y` is ignored (scikit-learn passes it)."""
+        raise NotImplementedError
+
+    # -- scikit-learn's parameter protocol ------------------------------------------------
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments; `deep` is ignored."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments by name."""
+        names = self._parameter_names()
+        for name, value in params.items():
+            if name not in names:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(names)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if not _same(value, defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(two_d_array=False),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "window_")
+
+    # -- saving ---------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        """Return what a saved model holds: all fitted attributes."""
+        return {name: value for name, value in vars(self).items() if _is_fitted_name(name)}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`_state` returned."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a JSON file; read it with :func:`gp4c.load_model`."""
+        from gp4c.models.persistence import save_model
+
+        self._check_fitted()
+        save_model(self, path)
+
+    # -- checks ---------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+    def _inside(self, times: ArrayLike, extrapolate: bool) -> Floats:
+        """Check times against the window; return them as an array of their own shape."""
+        self._check_fitted()
+        t = np.asarray(times, dtype=np.float64)
+        if not np.all(np.isfinite(t)):
+            raise ValueError("times must be finite numbers")
+        low, high = self.window_
+        outside = (t < low) | (t > high)
+        if np.any(outside) and not extrapolate:
+            worst = float(t[outside].flat[0])
+            raise OutsideWindowError(
+                f"time {worst:g} is outside the observation window [{low:g}, {high:g}]; "
+                "pass extrapolate=True to go beyond it"
+            )
+        return t
+
+    def _evaluate(
+        self, times: ArrayLike, function: Callable[[Floats], Floats], extrapolate: bool = False
+    ) -> Any:
+        """Apply a function of a flat array of times; a scalar in gives a float."""
+        t = self._inside(times, extrapolate)
+        values = function(t.ravel())
+        return float(values[0]) if t.ndim == 0 else values.reshape(t.shape)
+
+
+def _is_fitted_name(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _same(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
