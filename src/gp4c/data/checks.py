@@ -1,0 +1,108 @@
+"""Rules for data at the door: every problem is one sentence with the rule, the value and the row."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.exceptions import PanelDataError
+
+#: problems listed in one message; the rest are counted
+SHOWN = 5
+#: integers up to here are exact in double precision
+LARGEST_EXACT = 2**53
+
+
+class Problems:
+    """Collects broken rules of one table, to report the first few together.
+
+    Parameters
+    ----------
+    locate : callable
+        Turns row positions into ``"row 3"`` or ``"lines 4 and 9"``.
+    """
+
+    def __init__(self, locate: Callable[[Sequence[int]], str]) -> None:
+        self._locate = locate
+        self._found: list[tuple[int, tuple[int, ...], str]] = []
+        self._total = 0
+
+    def __len__(self) -> int:
+        return self._total
+
+    def flag(
+        self, bad: NDArray[np.bool_], rule: str, value: Callable[[int], str] | None = None
+    ) -> None:
+        """Record the rows of a mask; ``value(row)`` says what was found there."""
+        rows = np.flatnonzero(bad)
+        self._total += len(rows)
+        for row in rows[:SHOWN].tolist():
+            self._found.append((row, (row,), f"{rule}; {value(row)}" if value else rule))
+
+    def add(self, rows: Sequence[int], sentence: str, hidden: int = 0) -> None:
+        """Record one problem of one or more rows, and ``hidden`` further ones like it."""
+        self._total += 1 + hidden
+        self._found.append((min(rows), tuple(rows), sentence))
+
+    def raise_any(self) -> None:
+        """Raise :class:`PanelDataError` if anything was recorded, first rows first."""
+        if not self._total:
+            return
+        first = sorted(self._found, key=lambda item: item[0])[:SHOWN]
+        lines = [f"{sentence} ({self._locate(rows)})" for _, rows, sentence in first]
+        if self._total > len(lines):
+            lines.append(f"and {self._total - len(lines)} more")
+        raise PanelDataError("\n".join(lines))
+
+
+def unknown_name(name: str, known: Sequence[Any]) -> str:
+    """Say what names there are and which is nearest."""
+    if not known:
+        return "there are none"
+    texts = [str(k) for k in known]
+    lower = {text.lower(): text for text in texts}
+    near = difflib.get_close_matches(str(name).lower(), list(lower), n=1, cutoff=0.5)
+    hint = f"; did you mean {lower[near[0]]!r}?" if near else ""
+    listed = ", ".join(repr(text) for text in texts[:20])
+    more = f" and {len(texts) - 20} more" if len(texts) > 20 else ""
+    return f"there are {listed}{more}{hint}"
+
+
+def shown_values(column: Any) -> str:
+    """Short list of the different values of a pandas column, for messages."""
+    values = column.dropna().unique().tolist()
+    try:
+        values = sorted(values)
+    except TypeError:
+        pass
+    listed = ", ".join(repr(value) for value in values[:8])
+    return f"{listed}, ..." if len(values) > 8 else listed or "missing everywhere"
+
+
+def shown_number(value: Any) -> str:
+    """A number as a person would write it: ``3`` rather than ``3.0`` or ``np.float64(3.0)``."""
+    number = float(value)
+    if number.is_integer() and abs(number) < 1e16:
+        return str(int(number))
+    return repr(number)
+
+
+def check_window(window: Any, low: float, high: float) -> tuple[float, float]:
+    """Validate a window ``(t0, t1)`` that must contain times from ``low`` to ``high``."""
+    try:
+        t0, t1 = (float(value) for value in window)
+    except (TypeError, ValueError):
+        raise PanelDataError(f"the window must be two numbers (t0, t1); found {window!r}") from None
+    if not (np.isfinite(t0) and np.isfinite(t1) and t0 < t1):
+        raise PanelDataError(f"the window must be finite with t0 < t1; found {window!r}")
+    if low < t0 or high > t1:
+        raise PanelDataError(
+            f"the window must contain every interval; found ({shown_number(t0)}, "
+            f"{shown_number(t1)}) while the data reach from {shown_number(low)} to "
+            f"{shown_number(high)}"
+        )
+    return t0, t1

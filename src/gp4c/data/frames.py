@@ -1,0 +1,106 @@
+"""Any dataframe, or a dict of arrays, as named pandas columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp4c.data.checks import unknown_name
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def frame_rows(rows: Sequence[int]) -> str:
+    """Name rows of a dataframe by their position from 0."""
+    if len(rows) == 1:
+        return f"row {rows[0]}"
+    return f"rows {' and '.join(str(row) for row in rows)}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns of equal length by name, and how to name a row to the user."""
+
+    columns: dict[str, pd.Series[Any]]
+    n_rows: int
+    locate: Callable[[Sequence[int]], str] = frame_rows
+    source: str = "the table"
+    notes: tuple[str, ...] = field(default=())
+
+    def column(self, name: str, role: str | None = None) -> pd.Series[Any]:
+        """Return one column, or an error that says what there is."""
+        if name not in self.columns:
+            purpose = f" (for {role})" if role and role != name else ""
+            raise PanelDataError(
+                f"{self.source} has no column {name!r}{purpose}; "
+                f"{unknown_name(name, list(self.columns))}"
+            )
+        return self.columns[name]
+
+
+def table_of(data: Any) -> Table:
+    """Read a pandas, polars, pyarrow or other dataframe, or a dict of arrays."""
+    if isinstance(data, Table):
+        return data
+    columns = _from_mapping(data) if isinstance(data, Mapping) else _from_dataframe(data)
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        said = ", ".join(f"{name!r}: {size}" for name, size in lengths.items())
+        raise PanelDataError(f"columns must have the same length; found {said}")
+    n_rows = next(iter(lengths.values()), 0)
+    if not columns or n_rows == 0:
+        raise PanelDataError("the table is empty; it needs at least one row")
+    return Table(columns, n_rows)
+
+
+def _from_mapping(data: Mapping[Any, Any]) -> dict[str, pd.Series[Any]]:
+    return {str(name): _series(str(name), values) for name, values in data.items()}
+
+
+def _series(name: str, values: Any) -> pd.Series[Any]:
+    """One column of a dict: any one-dimensional array or list; tuples stay whole."""
+    import pandas as pd
+
+    if isinstance(values, pd.Series):
+        return values.reset_index(drop=True)
+    if hasattr(values, "to_pandas"):
+        return pd.Series(values.to_pandas()).reset_index(drop=True)
+    if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+        raise PanelDataError(f"column {name!r} must be an array or a list; found {values!r}")
+    if isinstance(values, list | tuple) and any(isinstance(v, tuple) for v in values):
+        return pd.Series(np.fromiter(values, dtype=object, count=len(values)))
+    try:
+        return pd.Series(values)
+    except ValueError as error:
+        raise PanelDataError(f"column {name!r} is not one-dimensional: {error}") from None
+
+
+def _from_dataframe(data: Any) -> dict[str, pd.Series[Any]]:
+    import narwhals as nw
+
+    try:
+        frame = nw.from_native(data)
+    except TypeError:
+        raise PanelDataError(
+            f"data must be a dataframe or a dict of arrays; found {type(data).__name__}"
+        ) from None
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    return {str(name): _to_pandas(frame[name]) for name in frame.columns}
+
+
+def _to_pandas(series: Any) -> pd.Series[Any]:
+    """Convert a narwhals column, dates to timestamps and decimals to floats."""
+    import narwhals as nw
+
+    if series.dtype == nw.Date:
+        series = series.cast(nw.Datetime("ms"))
+    elif series.dtype == nw.Decimal:
+        series = series.cast(nw.Float64)
+    values: pd.Series[Any] = series.to_pandas()
+    return values.reset_index(drop=True)
