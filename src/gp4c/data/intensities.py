@@ -14,9 +14,10 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.data.checks import check_window
+from gp4c.data.subjects import FloatArray
 from gp4c.exceptions import PanelDataError
 
-FloatArray: TypeAlias = NDArray[np.float64]
 Intensity: TypeAlias = Callable[[FloatArray], Any]
 Window: TypeAlias = tuple[float, float]
 
@@ -101,7 +102,7 @@ class _Interpolated:
         return cast(FloatArray, np.interp(time, self.grid, self.values))
 
     def _knots(self, window: Window) -> FloatArray:
-        """Ends of the window and the grid points between them."""
+        """List the ends of the window and the grid points between them."""
         _check_covers(self.grid, *window)
         inside = (self.grid > window[0]) & (self.grid < window[1])
         return np.concatenate([[window[0]], self.grid[inside], [window[1]]])
@@ -233,7 +234,7 @@ def gp_squared(
     >>> rate([0.0, 50.0]).shape
     (2,)
     """
-    window = check_window(window)
+    window = check_window(window, np.inf, -np.inf)
     if not (length_scale > 0 and variance > 0):
         raise PanelDataError(
             "length_scale and variance must be positive; "
@@ -256,7 +257,7 @@ def _spectrum(length_scale: float, variance: float, length: float) -> tuple[Floa
     """
     period = length + _NEGLIGIBLE * length_scale
     n_terms = int(np.ceil(_NEGLIGIBLE * period / (2 * np.pi * length_scale)))
-    frequency = 2 * np.pi * np.arange(n_terms + 1) / period
+    frequency = np.arange(n_terms + 1, dtype=np.float64) * (2 * np.pi / period)
     weight = np.sqrt(2 * np.pi) * length_scale * variance / period
     weights = weight * np.exp(-((length_scale * frequency) ** 2) / 2)
     weights[1:] *= 2
@@ -302,17 +303,6 @@ def as_intensity(intensity: object, window: Window) -> Intensity:
     if values.ndim == 0:
         values = np.full(2, values)
     return GridIntensity(np.linspace(*window, len(values)), values)
-
-
-def check_window(window: object) -> Window:
-    """Two finite numbers, the first below the second."""
-    try:
-        start, stop = (float(end) for end in window)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        raise PanelDataError(f"window must be a pair (start, stop); it is {window!r}") from None
-    if not (np.isfinite([start, stop]).all() and start < stop):
-        raise PanelDataError(f"window must have a finite start below its stop; it is {window!r}")
-    return start, stop
 
 
 def _by_name(name: str) -> Intensity:

@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gp4c.data.intensities import BoundedIntensity, FloatArray, Intensity, Window
+from gp4c.data.intensities import BoundedIntensity, Intensity, Window
+from gp4c.data.subjects import FloatArray, IndexArray
 from gp4c.exceptions import PanelDataError
-
-IndexArray = NDArray[np.intp]
 
 # Candidates per batch: small enough to stay in the processor's cache.
 _BATCH = 1 << 17
@@ -199,7 +197,7 @@ def _thin_all(
     end: FloatArray,
     rng: np.random.Generator,
 ) -> Iterator[tuple[FloatArray, IndexArray]]:
-    """Thin batch by batch: event times, and number of events per subject, of consecutive subjects."""
+    """Thin consecutive batches of subjects: event times, and number of events per subject."""
     mass_until_end = np.interp(end, envelope.edges, envelope.mass_at_edges())
     total = np.cumsum(weight * mass_until_end)
     n_batches = int(total[-1] // _BATCH) + 1
@@ -231,7 +229,7 @@ def _thin(
 def _candidates(
     envelope: Envelope, weight: FloatArray, end: FloatArray, rng: np.random.Generator
 ) -> tuple[FloatArray, IndexArray, IndexArray]:
-    """Times and cells of candidates, sorted by subject and time, and their number per subject.
+    """Draw times and cells of candidates, sorted by subject and time; count them per subject.
 
     The subjects' envelopes, laid end to end and stretched to rate 1, make one homogeneous
     process on (0, total mass]. Given their number, its points are uniform order statistics:
@@ -241,7 +239,7 @@ def _candidates(
     offset = np.concatenate([[0.0], np.cumsum(weight * np.interp(end, envelope.edges, mass))])
     spacing = rng.standard_exponential(rng.poisson(offset[-1]) + 1)
     partial_sum = np.cumsum(spacing)
-    position = partial_sum[:-1] * (offset[-1] / partial_sum[-1])
+    position = np.minimum(partial_sum[:-1] * (offset[-1] / partial_sum[-1]), offset[-1])
     n_candidates = np.diff(np.searchsorted(position, offset[1:], side="right"), prepend=0)
     subject = np.repeat(np.arange(len(weight)), n_candidates)
     own_mass = (position - offset[subject]) / weight[subject]
