@@ -25,8 +25,8 @@ _CELLS, _PROBES = 1024, 8
 _MARGIN, _FLOOR = 1.1, 0.01
 # Rounding in interpolation may exceed an exact bound by this much.
 _ROUNDING = 1e-9
-# Doublings of the envelope before the intensity is called unbounded.
-_MAX_DOUBLINGS = 60
+# Growth of the envelope's integral, by doubling, at which the intensity is called unbounded.
+_MAX_GROWTH = 100.0
 
 
 @dataclass(frozen=True)
@@ -101,19 +101,16 @@ def draw_events(
         Number of events of each subject.
     """
     envelope = find_envelope(intensity, window)
-    for _ in range(_MAX_DOUBLINGS):
+    largest_mass = _MAX_GROWTH * envelope.mass_at_edges()[-1]
+    while True:
         try:
             batches = list(_thin_all(intensity, envelope, weight, end, rng))
         except EnvelopeExceededError as found:
             envelope = envelope.doubled(found.cells)
-            cell = int(found.cells[0])
+            _check_bounded(envelope, largest_mass)
         else:
             times, counts = zip(*batches, strict=True)
             return np.concatenate(times), np.concatenate(counts)
-    raise PanelDataError(
-        "the intensity seems unbounded between times "
-        f"{envelope.edges[cell]:g} and {envelope.edges[cell + 1]:g}"
-    )
 
 
 def find_envelope(intensity: Intensity, window: Window) -> Envelope:
@@ -188,6 +185,17 @@ def events_until(
         low = np.where(open_ & before, middle + 1, low)
         high = np.where(open_ & ~before, middle, high)
     return low
+
+
+def _check_bounded(envelope: Envelope, largest_mass: float) -> None:
+    """Give up on an envelope that has grown out of all proportion."""
+    if envelope.mass_at_edges()[-1] <= largest_mass:
+        return
+    cell = int(np.argmax(envelope.height))
+    raise PanelDataError(
+        "the intensity seems unbounded between times "
+        f"{envelope.edges[cell]:g} and {envelope.edges[cell + 1]:g}"
+    )
 
 
 def _thin_all(
