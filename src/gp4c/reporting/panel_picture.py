@@ -140,7 +140,8 @@ def subject_rows(panel: PanelCounts, order: str) -> IndexArray:
 def count_classes(largest: int) -> IntArray:
     """First count of each class of counts with one colour: 0, 1, 2, ... up to `largest`.
 
-    Single counts while they are few; then steps 1, 2, 5, 10, 20, 50, ...; then decades.
+    Single counts while they are few; then 1, 2, 5, 10, 20, 50, ...; then 1, 3, 10, 30, ...;
+    then powers of ten, and every other one.
     """
     if largest <= _LARGEST_SINGLE:
         return np.arange(largest + 1)
@@ -150,7 +151,7 @@ def count_classes(largest: int) -> IntArray:
         classes = np.concatenate([[0], firsts[firsts <= largest]])
         if len(classes) <= _MOST_CLASSES:
             return classes
-    return classes[:: -(-len(classes) // _MOST_CLASSES)]
+    return np.concatenate([[0], decades[::2]])
 
 
 def class_labels(classes: IntArray, largest: int) -> list[str]:
