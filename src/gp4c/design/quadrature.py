@@ -1,0 +1,163 @@
+"""Composite Gauss–Legendre grids and exact integration of their interpolants.
+
+Every integral of the model is over an interval between two visits. A smooth function known at
+the nodes of a fixed grid is a polynomial on each panel to rounding error, so its integral over
+*any* interval is a short weighted sum: no integral is ever recomputed per interval and kernel
+(docs/maths.md, section 3). Cost: O(order) per interval, whatever the kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
+_CHUNK = 100_000  # intervals whose weights are formed at once: bounds the memory
+
+
+@lru_cache(maxsize=64)
+def gauss_legendre(order: int) -> tuple[Floats, Floats]:
+    """Nodes and weights of the Gauss–Legendre rule on [-1, 1]."""
+    nodes, weights = np.polynomial.legendre.leggauss(order)
+    nodes.flags.writeable = weights.flags.writeable = False
+    return nodes, weights
+
+
+@lru_cache(maxsize=64)
+def _lagrange_from_legendre(order: int) -> Floats:
+    """Matrix C with ℓ_i(x) = Σ_k P_k(x) C[k, i], ℓ the Lagrange basis at the Gauss nodes."""
+    nodes, weights = gauss_legendre(order)
+    degrees = np.arange(order)
+    values = np.polynomial.legendre.legvander(nodes, order - 1)
+    return np.asarray((values * weights[:, None]).T * (degrees[:, None] + 0.5))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Gauss–Legendre nodes on consecutive panels.
+
+    Attributes
+    ----------
+    edges : (G + 1,)
+        Ends of the panels, increasing.
+    order : int
+        Nodes per panel.
+    nodes, weights : (G · order,)
+        The composite rule.
+    """
+
+    edges: Floats
+    order: int
+    nodes: Floats
+    weights: Floats
+
+    @classmethod
+    def on(cls, edges: Floats, order: int) -> Grid:
+        """Lay `order` nodes on each panel between consecutive `edges`."""
+        x, w = gauss_legendre(order)
+        half = np.diff(edges)[:, None] / 2
+        middle = (edges[1:, None] + edges[:-1, None]) / 2
+        return cls(edges, order, (middle + half * x).ravel(), (half * w).ravel())
+
+    def locate(self, times: Floats, side: str) -> NDArray[np.intp]:
+        """Panel of each time; `side` says where a time on an edge belongs (left or right)."""
+        after = np.searchsorted(self.edges, times, side="right" if side == "right" else "left")
+        return np.clip(after - 1, 0, len(self.edges) - 2)
+
+    def local(self, times: Floats, panel: NDArray[np.intp]) -> Floats:
+        """Coordinates in [-1, 1] of times within their panels."""
+        low, high = self.edges[panel], self.edges[panel + 1]
+        return (2 * times - low - high) / (high - low)
+
+    def interpolation(self, times: Floats) -> sparse.csr_array:
+        """Sparse matrix that takes values at the nodes to values at `times`."""
+        panel = self.locate(times, "left")
+        legendre = np.polynomial.legendre.legvander(self.local(times, panel), self.order - 1)
+        values = legendre @ _lagrange_from_legendre(self.order)
+        return self._rows(panel[:, None], values[:, None, :])
+
+    def _rows(self, panels: NDArray[np.intp], values: Floats) -> sparse.csr_array:
+        """CSR matrix whose row j has `values[j, r]` on the nodes of panel `panels[j, r]`."""
+        n_rows, per_row = panels.shape
+        columns = panels[:, :, None] * self.order + np.arange(self.order)
+        ends = np.arange(n_rows + 1) * (per_row * self.order)
+        shape = (n_rows, len(self.nodes))
+        return sparse.csr_array((values.ravel(), columns.ravel(), ends), shape=shape)
+
+
+def _partial_weights(grid: Grid, panel: NDArray[np.intp], start: Floats, stop: Floats) -> Floats:
+    """Weights (J, order) of ∫ over (start, stop], a part of one panel, without cancellation.
+
+    ∫ ℓ_i over a sub-interval by Gauss–Legendre on the sub-interval itself: exact for the
+    interpolant's degree with ⌈order / 2⌉ nodes, and relatively accurate however short it is.
+    """
+    x, w = gauss_legendre((grid.order + 1) // 2)
+    low, high = grid.local(start, panel), grid.local(stop, panel)
+    half = (stop - start) / 2
+    inner = (low + high)[:, None] / 2 + (high - low)[:, None] / 2 * x
+    legendre = np.polynomial.legendre.legvander(inner, grid.order - 1)
+    integrated = np.einsum("jkp,k->jp", legendre, w) @ _lagrange_from_legendre(grid.order)
+    return np.asarray(half[:, None] * integrated)
+
+
+class IntervalIntegrals:
+    """The linear map from values at grid nodes to integrals over given intervals.
+
+    An interval that lies in one panel has weights on that panel; a longer one has weights on
+    its first and last panel and takes the whole panels between from a running sum.
+
+    Parameters
+    ----------
+    grid : Grid
+    start, stop : (J,)
+        Intervals (start, stop] inside the grid.
+    """
+
+    def __init__(self, grid: Grid, start: Floats, stop: Floats):
+        self.grid = grid
+        first, last = grid.locate(start, "right"), grid.locate(stop, "left")
+        last = np.maximum(first, last)
+        chunks = [
+            self._chunk(first[i : i + _CHUNK], last[i : i + _CHUNK], start[i : i + _CHUNK],
+                        stop[i : i + _CHUNK])
+            for i in range(0, max(len(start), 1), _CHUNK)
+        ]  # fmt: skip
+        self._partial = chunks[0] if len(chunks) == 1 else sparse.vstack(chunks, format="csr")
+        self._partial_t = self._partial.T.tocsr()
+        self._whole_from = np.minimum(first + 1, last)
+        self._whole_to = last
+
+    def _chunk(
+        self, first: NDArray[np.intp], last: NDArray[np.intp], start: Floats, stop: Floats
+    ) -> sparse.csr_array:
+        edges = self.grid.edges
+        head = _partial_weights(self.grid, first, start, np.minimum(stop, edges[first + 1]))
+        tail = _partial_weights(self.grid, last, np.maximum(start, edges[last]), stop)
+        tail[first == last] = 0.0
+        return self.grid._rows(np.stack([first, last], 1), np.stack([head, tail], 1))
+
+    @property
+    def size(self) -> int:
+        """Number of intervals."""
+        return int(self._partial.shape[0])
+
+    def apply(self, values: Floats) -> Floats:
+        """Integrals over the intervals of functions given at the nodes, (Q,) or (Q, S)."""
+        grid = self.grid
+        weighted = (values.T * grid.weights).T
+        sums = weighted.reshape(len(grid.edges) - 1, grid.order, *values.shape[1:]).sum(axis=1)
+        running = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(sums, axis=0)])
+        whole = running[self._whole_to] - running[self._whole_from]
+        return np.asarray(self._partial @ values + whole)
+
+    def transpose(self, coefficients: Floats) -> Floats:
+        """Weights at the nodes of Σ_j coefficients[j] · (integral j): the adjoint of `apply`."""
+        panels = len(self.grid.edges) - 1
+        change = np.bincount(self._whole_from, coefficients, panels + 1)
+        change -= np.bincount(self._whole_to, coefficients, panels + 1)
+        whole = np.repeat(np.cumsum(change)[:panels], self.grid.order) * self.grid.weights
+        return np.asarray(self._partial_t @ coefficients + whole)

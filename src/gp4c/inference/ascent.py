@@ -1,0 +1,106 @@
+"""Maximisation of a smooth, slightly noisy function of a handful of variables in a box.
+
+General quasi-Newton codes waste evaluations here: each one is a whole E-step, the scale of the
+variables is known (logarithms and a mean near one), and values carry the E-step's tolerance as
+noise. This one is dense BFGS with a bounded step, and stops on the predicted gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+ValueAndGradient = Callable[[Floats], tuple[float, Floats]]
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """Where a climb ended, its accepted values, and whether the predicted gain fell below tol."""
+
+    x: Floats
+    path: tuple[float, ...]
+    converged: bool
+
+
+def maximise(
+    function: ValueAndGradient,
+    start: Floats,
+    bounds: Floats,
+    *,
+    tol: float,
+    max_iter: int,
+    radius: float = 0.7,
+) -> Ascent:
+    """Climb from `start`; the accepted values never decrease.
+
+    Parameters
+    ----------
+    function
+        Returns value and gradient.
+    bounds : (n, 2)
+    tol : float
+        Stop when the quadratic model predicts a gain below this.
+    radius : float
+        Longest step, in any coordinate.
+    """
+    low, high = bounds.T
+    x = np.clip(start, low, high)
+    value, gradient = function(x)
+    inverse, path = np.eye(len(x)) / 10.0, [value]
+    for _ in range(max_iter):
+        free = ~(((x <= low) & (gradient < 0)) | ((x >= high) & (gradient > 0)))
+        step = _newton_step(inverse, gradient, free, radius)
+        if gradient @ step / 2 < tol:
+            return Ascent(x, tuple(path), True)
+        move = _line_search(function, x, step, value, gradient, low, high)
+        if move is None:  # no gain above the noise: as far as the E-step's tolerance allows
+            return Ascent(x, tuple(path), bool(gradient @ step < 1e3 * tol))
+        new_x, new_value, new_gradient = move
+        inverse = _bfgs(inverse, new_x - x, gradient - new_gradient)
+        x, value, gradient = new_x, new_value, new_gradient
+        path.append(value)
+    return Ascent(x, tuple(path), False)
+
+
+def _newton_step(
+    inverse: Floats, gradient: Floats, free: NDArray[np.bool_], radius: float
+) -> Floats:
+    step = np.zeros_like(gradient)
+    step[free] = inverse[np.ix_(free, free)] @ gradient[free]
+    longest = np.abs(step).max(initial=0.0)
+    return step * min(1.0, radius / longest) if longest > 0 else step
+
+
+def _line_search(
+    function: ValueAndGradient,
+    x: Floats,
+    step: Floats,
+    value: float,
+    gradient: Floats,
+    low: Floats,
+    high: Floats,
+) -> tuple[Floats, float, Floats] | None:
+    """Shorten the step by the parabola through value, slope and new value until it gains."""
+    length = 1.0
+    for _ in range(8):
+        there = np.clip(x + length * step, low, high)
+        slope = float(gradient @ (there - x))
+        new_value, new_gradient = function(there)
+        if new_value >= value + 1e-4 * slope and slope > 0:
+            return there, new_value, new_gradient
+        curvature = 2 * (slope - (new_value - value)) if np.isfinite(new_value) else np.inf
+        length *= float(np.clip(slope / curvature if curvature > 0 else 0.1, 0.1, 0.5))
+    return None
+
+
+def _bfgs(inverse: Floats, step: Floats, change: Floats) -> Floats:
+    """Update the inverse of the negative Hessian; skip where the curvature is not negative."""
+    along = float(step @ change)
+    if along <= 1e-10 * float(np.linalg.norm(step) * np.linalg.norm(change)):
+        return inverse
+    left = np.eye(len(step)) - np.outer(step, change) / along
+    return np.asarray(left @ inverse @ left.T + np.outer(step, step) / along)

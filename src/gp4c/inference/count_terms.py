@@ -1,0 +1,44 @@
+"""E_q[ln ∫_I f²], the count term of the bound, from the moments of f at grid nodes.
+
+Two lower bounds that need only pointwise means and variances live here; the exact value,
+which needs covariances within an interval, is in :mod:`gp4c.inference.exact`.
+Both return Σ_j c_j · (term of interval j) and its derivatives by mean and variance at the nodes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.design.quadrature import IntervalIntegrals
+from gp4c.inference.log_square import expected_log_square
+
+Floats = NDArray[np.float64]
+NodeTerm = tuple[float, Floats, Floats]
+
+#: C + ln 2, what Lemma 2 gives away per event
+LEMMA2_CONSTANT = float(np.euler_gamma + np.log(2.0))
+
+
+def lemma2(
+    integrals: IntervalIntegrals, count: Floats, mean: Floats, variance: Floats, b: float
+) -> NodeTerm:
+    """Theorem 1 of the paper *without* its constant −(C + ln 2) per event.
+
+    Σ_j c_j ln ∫_j ((E f)² + b Var f): a lower bound for every b in [0, 1] once the constant is
+    added; callers add ``-LEMMA2_CONSTANT * count.sum()``.
+    """
+    mass = integrals.apply(mean**2 + b * variance)
+    node = integrals.transpose(count / mass)
+    return float(count @ np.log(mass)), 2 * mean * node, b * node
+
+
+def pointwise(
+    integrals: IntervalIntegrals, count: Floats, mean: Floats, variance: Floats
+) -> NodeTerm:
+    """Σ_j c_j ln ∫_j exp(E ln f²): the paper's inequality (14)–(15) before Lemma 2 loosens it."""
+    expected_log, by_mean, by_variance = expected_log_square(mean, variance)
+    geometric = np.exp(expected_log)
+    mass = integrals.apply(geometric)
+    node = integrals.transpose(count / mass) * geometric
+    return float(count @ np.log(mass)), node * by_mean, node * by_variance

@@ -1,0 +1,178 @@
+"""Maximising the bound over q at fixed hyper-parameters.
+
+Natural gradients of a Gaussian are linear in its natural parameters x = (P, h) = (S⁻¹, S⁻¹m):
+a full step is the fixed-point map x ← (I − 2 ∂F/∂S, ∂F/∂m − 2 (∂F/∂S) m) (docs/maths.md,
+section 5). It is accelerated by Anderson's method, safeguarded so that the objective never
+decreases, and finished by a quasi-Newton method where it is slow (the paper's bound with b
+near 1, whose optimum trades mean against variance).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from gp4c.inference.sparse_prior import Hyper
+from gp4c.inference.variational import Evaluation, Gaussian, Workspace
+
+Floats = NDArray[np.float64]
+
+#: past residuals that Anderson's method combines
+DEPTH = 8
+#: evaluations by natural steps before the quasi-Newton method takes over
+NATURAL_EVALUATIONS = 60
+
+
+@dataclass(frozen=True)
+class EStep:
+    """The optimal q, its evaluation, the path of the objective, and whether it converged."""
+
+    q: Gaussian
+    evaluation: Evaluation
+    path: tuple[float, ...]
+    converged: bool
+
+
+def e_step(
+    work: Workspace, hyper: Hyper, start: Gaussian, tol: float = 1e-8, max_iter: int = 500
+) -> EStep:
+    """Maximise the bound over q; the objective never decreases along the path.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when a full step gains less than this many nats.
+    max_iter : int
+        Most evaluations by natural steps and then, if those do not suffice, most quasi-Newton
+        steps.
+    """
+    natural = natural_e_step(work, hyper, start, tol, min(max_iter, NATURAL_EVALUATIONS))
+    if natural.converged or max_iter <= NATURAL_EVALUATIONS:
+        return natural
+    finish = quasi_newton_e_step(work, hyper, natural.q, tol, max_iter)
+    path = natural.path + finish.path[1:]
+    return EStep(finish.q, finish.evaluation, path, finish.converged)
+
+
+def natural_e_step(
+    work: Workspace, hyper: Hyper, start: Gaussian, tol: float = 1e-8, max_iter: int = 500
+) -> EStep:
+    """Natural gradients with Anderson acceleration and backtracking; at most `max_iter` tries."""
+    q, at = start, work.evaluate(hyper, start)
+    path, memory, tries = [at.bound.total], _Anderson(work.size), 0
+    while tries < max_iter:
+        present = (q.precision, q.linear)
+        target = (
+            np.eye(work.size) - 2 * at.grad_covariance,
+            at.grad_mean - 2 * at.grad_covariance @ q.mean,
+        )
+        step = _accept(work, hyper, at, memory.propose(present, target))
+        rho, tries = 1.0, tries + 1
+        while step is None and rho > 1e-9:  # plain natural gradient, halving ρ
+            memory.forget()
+            mixed = tuple((1 - rho) * x + rho * y for x, y in zip(present, target, strict=True))
+            step = _accept(work, hyper, at, mixed)
+            rho, tries = rho / 2, tries + 1
+        if step is None:  # no ascent beyond rounding error: this is the optimum
+            return EStep(q, at, tuple(path), True)
+        gain = step[1].bound.total - at.bound.total
+        q, at = step
+        path.append(at.bound.total)
+        if gain < tol and rho >= 0.5:
+            return EStep(q, at, tuple(path), True)
+    return EStep(q, at, tuple(path), False)
+
+
+def _accept(
+    work: Workspace, hyper: Hyper, at: Evaluation, natural: tuple[Floats, ...] | None
+) -> tuple[Gaussian, Evaluation] | None:
+    """Evaluate at natural parameters; None if they are none or the objective would fall."""
+    q = Gaussian.from_natural(*natural) if natural is not None else None
+    if q is None:
+        return None
+    there = work.evaluate(hyper, q)
+    return (q, there) if there.bound.total >= at.bound.total else None
+
+
+class _Anderson:
+    """Anderson's mixing for the fixed-point map of the natural parameters."""
+
+    def __init__(self, size: int):
+        self._upper = np.triu_indices(size)
+        self._points: list[Floats] = []
+        self._residuals: list[Floats] = []
+
+    def forget(self) -> None:
+        """Drop all but the newest point."""
+        del self._points[:-1], self._residuals[:-1]
+
+    def propose(
+        self, present: tuple[Floats, Floats], target: tuple[Floats, Floats]
+    ) -> tuple[Floats, Floats] | None:
+        """The combination of past steps whose residual is least; None while there is no past."""
+        x = self._pack(*present)
+        residual = self._pack(*target) - x
+        self._points, self._residuals = self._points[-DEPTH:], self._residuals[-DEPTH:]
+        self._points.append(x)
+        self._residuals.append(residual)
+        if len(self._points) == 1 or not np.all(np.isfinite(residual)):
+            return None
+        steps = np.diff(self._points, axis=0)
+        changes = np.diff(self._residuals, axis=0)
+        mix = np.linalg.lstsq(changes.T, residual, rcond=1e-10)[0]
+        return self._unpack(x + residual - mix @ (steps + changes))
+
+    def _pack(self, precision: Floats, linear: Floats) -> Floats:
+        return np.concatenate([precision[self._upper], linear])
+
+    def _unpack(self, x: Floats) -> tuple[Floats, Floats]:
+        entries = len(self._upper[0])
+        size = len(x) - entries
+        precision = np.zeros((size, size))
+        precision[self._upper] = x[:entries]
+        precision.T[self._upper] = x[:entries]
+        return precision, x[entries:]
+
+
+def quasi_newton_e_step(
+    work: Workspace, hyper: Hyper, start: Gaussian, tol: float = 1e-8, max_iter: int = 1000
+) -> EStep:
+    """L-BFGS over m = m₀ + R₀d and S = R₀CCᵀR₀ᵀ, C lower triangular, R₀ the start's root.
+
+    Whitening by the start makes the problem well conditioned near it.
+    """
+    size, lower = work.size, np.tril_indices(work.size)
+    base, here, path = start.root, work.evaluate(hyper, start), []
+
+    def unpack(x: Floats) -> tuple[Gaussian, Floats]:
+        C = np.zeros((size, size))
+        C[lower] = x[size:]
+        log_det = start.log_det + 2 * float(np.log(np.abs(np.diag(C))).sum())
+        return Gaussian.from_root(start.mean + base @ x[:size], base @ C, log_det), C
+
+    def negative(x: Floats) -> tuple[float, Floats]:
+        if np.any(x[size:][lower[0] == lower[1]] <= 1e-150):
+            return np.inf, np.zeros_like(x)
+        q, C = unpack(x)
+        at = work.evaluate(hyper, q)
+        by_mean = base.T @ (at.grad_mean - q.mean)
+        by_factor = base.T @ (2 * at.grad_covariance @ q.root - q.root) + np.linalg.inv(C).T
+        return -at.bound.total, -np.concatenate([by_mean, by_factor[lower]])
+
+    first = np.concatenate([np.zeros(size), np.eye(size)[lower]])
+    scale = max(abs(here.bound.total), 1.0)
+    result = minimize(
+        negative, first, jac=True, method="L-BFGS-B",
+        callback=lambda intermediate_result: path.append(-float(intermediate_result.fun)),
+        options={"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 30,
+                 "ftol": tol / scale, "gtol": 1e-9},
+    )  # fmt: skip
+    if -result.fun <= here.bound.total:
+        return EStep(start, here, (here.bound.total,), bool(result.success))
+    q, _ = unpack(result.x)
+    return EStep(
+        q, work.evaluate(hyper, q), (here.bound.total, *path), bool(result.success)
+    )

@@ -1,0 +1,259 @@
+"""Search over the hyper-parameters (a, γ, g) with q at its optimum for each of them.
+
+The gradient of the maximised bound is the partial gradient at the optimal q (envelope theorem).
+The bound has several optima, in the length-scale and in the signs of f, so the search first
+profiles a grid of length-scales, then climbs from the best few, then tries sign changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.design.kernels import Kernel
+from gp4c.design.quadrature import Grid
+from gp4c.inference.ascent import Ascent, maximise
+from gp4c.inference.estep import EStep, e_step
+from gp4c.inference.likelihood import Likelihood, Observations
+from gp4c.inference.sparse_prior import Hyper, SparsePrior
+from gp4c.inference.variational import Gaussian, Sites, Workspace
+
+Floats = NDArray[np.float64]
+LogPrior = Callable[[Floats], tuple[float, Floats]]
+
+MIN_INDUCING, MAX_INDUCING = 8, 128
+#: longest length-scale, in windows: beyond it every curve is a parabola and a is not identified
+MAX_LENGTH_SCALE = 2.0
+#: widest spacing of inducing inputs, in length-scales, that a given n_inducing may leave
+MAX_SPACING = 1.5
+VARIANCE_BOUNDS = (1e-8, 1e2)
+MEAN_BOUNDS = (0.0, 10.0)
+#: nodes per gap between inducing inputs: integrals to 1e-11 at spacings up to 0.8 and 1.5
+FINE_ORDER, COARSE_ORDER = 12, 16
+
+
+@dataclass
+class Problem:
+    """Observations, kernel and count term; makes workspaces for length-scales."""
+
+    data: Observations
+    kernel: Kernel
+    count_term: str = "lemma2"
+    b: float = 0.3
+    n_inducing: int | None = None
+    tol: float = 1e-8
+    _likelihoods: dict[int, Likelihood] = field(default_factory=dict)
+
+    def size_for(self, length_scale: float) -> int:
+        """Inducing inputs that resolve the kernel at this length-scale, or the number given."""
+        if self.n_inducing is not None:
+            return self.n_inducing
+        needed = int(np.ceil(1.0 / (self.kernel.spacing * length_scale))) + 1
+        return int(np.clip(needed, MIN_INDUCING, MAX_INDUCING))
+
+    def smallest_length_scale(self, size: int | None = None) -> float:
+        """Shortest length-scale that `size` inducing inputs (or the most allowed) can carry."""
+        spacing = self.kernel.spacing if size is None else MAX_SPACING
+        return 1.0 / (spacing * max((size or MAX_INDUCING) - 1, 1))
+
+    def likelihood(self, size: int) -> Likelihood:
+        """The data on the grid whose panels are the gaps between `size` inducing inputs."""
+        if size not in self._likelihoods:
+            order = FINE_ORDER if self.n_inducing is None else COARSE_ORDER
+            grid = Grid.on(np.linspace(0.0, 1.0, max(size, 2)), order)
+            self._likelihoods[size] = Likelihood.of(self.data, grid, self.count_term, self.b)
+        return self._likelihoods[size]
+
+    def workspace(self, length_scale: float, size: int | None = None) -> Workspace:
+        """Features for one length-scale; `size` overrides the number of inducing inputs."""
+        size = size or self.size_for(length_scale)
+        inducing = np.linspace(0.0, 1.0, size) if size > 1 else np.array([0.5])
+        prior = SparsePrior(self.kernel, inducing, length_scale)
+        return Workspace(self.likelihood(size), prior, self.tol)
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Hyper-parameters with their optimal q, and how they were reached."""
+
+    hyper: Hyper
+    work: Workspace
+    estep: EStep
+    log_prior: float
+    path: tuple[float, ...]
+    converged: bool
+
+    @property
+    def value(self) -> float:
+        """Objective (bound plus log prior of the hyper-parameters)."""
+        return self.estep.evaluation.bound.total + self.log_prior
+
+
+def flat_prior(vector: Floats) -> tuple[float, Floats]:
+    """No prior: the hyper-parameters maximise the bound itself."""
+    return 0.0, np.zeros_like(vector)
+
+
+def positive_start(work: Workspace, hyper: Hyper) -> Gaussian:
+    """Start with f near +1, the square root of the unit rate, everywhere.
+
+    The precision is the exact optimum of the b = 0 bound; the mean is the ridge fit of f = 1.
+    """
+    weights = work.likelihood.exposure_weights
+    sites = Sites(weights, 2 * weights, tuple(_empty_sites(work)))
+    return work.from_sites(hyper, sites) or Gaussian.prior(work.size)
+
+
+def _empty_sites(work: Workspace) -> list[tuple[Floats, Floats]]:
+    return [(np.zeros_like(b.residual), np.zeros_like(b.nodes)) for b in work.blocks]
+
+
+def solve_q(
+    work: Workspace, hyper: Hyper, near: EStep | None, tol: float, max_iter: int = 500
+) -> EStep:
+    """Optimal q at `hyper`, started from a neighbour's optimum where there is one.
+
+    The neighbour's sites carry over if they give a distribution here, else its q itself.
+    """
+    start = None
+    if near is not None and len(near.q.mean) == work.size:
+        sites = near.evaluation.sites()
+        start = (work.from_sites(hyper, sites) if work.accepts(sites) else None) or near.q
+    return e_step(work, hyper, start or positive_start(work, hyper), tol, max_iter)
+
+
+class _Climb:
+    """One maximisation over free coordinates of (ln a, ln γ, g), warm-started throughout."""
+
+    def __init__(self, problem: Problem, size: int, log_prior: LogPrior, e_tol: float):
+        self.problem, self.size, self.log_prior, self.e_tol = problem, size, log_prior, e_tol
+        self.near: EStep | None = None
+        self.work: Workspace | None = None
+        self.best: Optimum | None = None
+
+    def workspace(self, length_scale: float) -> Workspace:
+        if self.work is None or self.work.prior.length_scale != length_scale:
+            self.work = self.problem.workspace(length_scale, self.size)
+        return self.work
+
+    def at(self, hyper: Hyper) -> Optimum:
+        """Solve for q at these hyper-parameters and remember the best for the next."""
+        work = self.workspace(hyper.length_scale)
+        estep = solve_q(work, hyper, self.near, self.e_tol)
+        value, _ = self.log_prior(hyper.to_vector())
+        here = Optimum(hyper, work, estep, value, (), estep.converged)
+        if self.best is None or here.value > self.best.value:
+            self.best, self.near = here, estep
+        return here
+
+    def run(self, start: Hyper, mask: NDArray[np.bool_], max_iter: int, tol: float) -> Ascent:
+        """Climb over the coordinates in `mask`."""
+        full = start.to_vector()
+        shortest = min(self.problem.smallest_length_scale(self.size), start.length_scale)
+        bounds = np.array(
+            [
+                np.log((shortest, MAX_LENGTH_SCALE)),
+                np.log(VARIANCE_BOUNDS),
+                MEAN_BOUNDS,
+            ]
+        )
+
+        def value_and_gradient(free: Floats) -> tuple[float, Floats]:
+            vector = full.copy()
+            vector[mask] = free
+            hyper = Hyper.from_vector(vector)
+            here = self.at(hyper)
+            gradient = here.work.hyper_gradient(hyper, here.estep.q, here.estep.evaluation)
+            return here.value, (gradient + self.log_prior(vector)[1])[mask]
+
+        return maximise(value_and_gradient, full[mask], bounds[mask], tol=tol, max_iter=max_iter)
+
+
+def climb(
+    problem: Problem,
+    start: Hyper,
+    *,
+    free: tuple[bool, bool, bool] = (True, True, True),
+    log_prior: LogPrior = flat_prior,
+    near: EStep | None = None,
+    size: int | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+) -> Optimum:
+    """Maximise over the free ones of (a, γ, g) from one start.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when the predicted gain is below this many nats.
+    """
+    mask = np.array(free)
+    climber = _Climb(problem, size or problem.size_for(start.length_scale), log_prior, tol / 10)
+    climber.near = near
+    ascent = climber.run(start, mask, max_iter, tol)
+    best = climber.best
+    assert best is not None  # run() evaluates at least once
+    converged = ascent.converged and best.estep.converged
+    return replace(best, path=ascent.path, converged=converged)
+
+
+def length_scale_grid(problem: Problem, ratio: float = 1.6) -> Floats:
+    """Length-scales to profile, longest first."""
+    lowest = problem.smallest_length_scale(problem.n_inducing)
+    steps = int(np.floor(np.log(1.0 / lowest) / np.log(ratio))) + 1
+    return np.maximum(ratio ** -np.arange(steps, dtype=float), lowest)
+
+
+def search(
+    problem: Problem,
+    *,
+    mean: float | None = None,
+    log_prior: LogPrior = flat_prior,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+    n_climbs: int = 2,
+) -> Optimum:
+    """Profile the length-scale, climb from its best local maxima, then settle the signs of f.
+
+    Parameters
+    ----------
+    mean : float, optional
+        Fix g at this value; None learns it.
+    """
+    free_mean = mean is None
+    profile: list[Optimum] = []
+    guess = Hyper(1.0, 0.1, 0.95 if mean is None else mean)
+    # short length-scales cost most and matter least: stop once two in a row are far behind
+    for length_scale in length_scale_grid(problem):
+        rough = climb(
+            problem,
+            guess.with_length_scale(float(length_scale)),
+            free=(False, True, free_mean),
+            log_prior=log_prior,
+            near=profile[-1].estep if profile else None,
+            tol=3e-2,
+            max_iter=4,
+        )
+        profile.append(rough)
+        guess = replace(guess, variance=float(np.clip(rough.hyper.variance, 0.05, 0.5)))
+        best = max(p.value for p in profile)
+        if len(profile) >= 4 and all(p.value < best - 20 for p in profile[-2:]):
+            break
+    found = [
+        climb(
+            problem, p.hyper, free=(True, True, free_mean), log_prior=log_prior,
+            near=p.estep, size=p.work.size, tol=tol, max_iter=max_iter,
+        )
+        for p in _local_maxima(profile)[:n_climbs]
+    ]  # fmt: skip
+    return max(found, key=lambda o: o.value)
+
+
+def _local_maxima(profile: list[Optimum]) -> list[Optimum]:
+    """Points of the profile not below their neighbours, best first."""
+    values = np.array([-np.inf, *(p.value for p in profile), -np.inf])
+    peak = (values[1:-1] >= values[:-2]) & (values[1:-1] >= values[2:])
+    return sorted((p for p, keep in zip(profile, peak, strict=True) if keep), key=lambda p: -p.value)

@@ -1,0 +1,151 @@
+"""The data as the bound sees them: exposure weights, counted intervals and event times on a grid.
+
+Everything is in unit time and unit rate; what the scaling costs is in `constant`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gp4c.design.quadrature import Grid, IntervalIntegrals
+from gp4c.inference.count_terms import LEMMA2_CONSTANT, lemma2, pointwise
+from gp4c.inference.log_square import expected_log_square
+
+Floats = NDArray[np.float64]
+
+COUNT_TERMS = ("lemma2", "pointwise", "exact")
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Distinct intervals and exact events, scaled to the unit window and the unit rate.
+
+    Attributes
+    ----------
+    start, stop : (J,)
+        Distinct intervals in [0, 1].
+    count : (J,)
+        Events c_j in them.
+    exposure : (J,)
+        n_j times the unit rate: ∫ of the unit-rate intensity times this is the expected count.
+    events : (N,)
+        Exact event times in [0, 1] (subjects seen continuously).
+    event_start, event_stop, event_exposure : (E,)
+        The windows over which those subjects were seen.
+    constant : float
+        What scaling adds to the log-likelihood: Σ c ln(rate · exposure), events alike.
+    """
+
+    start: Floats
+    stop: Floats
+    count: Floats
+    exposure: Floats
+    events: Floats
+    event_start: Floats
+    event_stop: Floats
+    event_exposure: Floats
+    constant: float
+
+    @property
+    def total(self) -> float:
+        """All events, counted or timed."""
+        return float(self.count.sum() + len(self.events))
+
+
+@dataclass(frozen=True)
+class NodeTerms:
+    """Terms of the bound that need only pointwise moments, and their derivatives at the nodes."""
+
+    counts: float
+    events: float
+    exposure: float
+    by_mean: Floats
+    by_variance: Floats
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """Expected log-likelihood as a function of the mean and variance of f at the grid's nodes.
+
+    Attributes
+    ----------
+    exposure_weights : (Q,)
+        ω with Σ_j n_j ∫_j h = Σ_q ω_q h(x_q): the whole exposure term in one vector.
+    integrals, start, stop, count
+        The intervals with at least one event; the others enter through the exposure only.
+    to_events : (N, Q) or None
+        Interpolation from the nodes to exact event times.
+    count_term, b
+        How E ln ∫ f² is computed.
+    constant : float
+        The constant of the observations, and Lemma 2's where it is used.
+    """
+
+    grid: Grid
+    exposure_weights: Floats
+    integrals: IntervalIntegrals
+    start: Floats
+    stop: Floats
+    count: Floats
+    to_events: sparse.csr_array | None
+    count_term: str
+    b: float
+    constant: float
+
+    @classmethod
+    def of(cls, data: Observations, grid: Grid, count_term: str, b: float) -> Likelihood:
+        """Lay the observations on a grid."""
+        seen = data.count > 0
+        start, stop = data.start[seen], data.stop[seen]
+        weights = IntervalIntegrals(grid, data.start, data.stop).transpose(data.exposure)
+        if len(data.event_start):
+            timed = IntervalIntegrals(grid, data.event_start, data.event_stop)
+            weights = weights + timed.transpose(data.event_exposure)
+        constant = data.constant
+        if count_term == "lemma2":
+            constant -= LEMMA2_CONSTANT * float(data.count.sum())
+        return cls(
+            grid=grid,
+            exposure_weights=weights,
+            integrals=IntervalIntegrals(grid, start, stop),
+            start=start,
+            stop=stop,
+            count=data.count[seen],
+            to_events=grid.interpolation(data.events) if len(data.events) else None,
+            count_term=count_term,
+            b=b,
+            constant=constant,
+        )
+
+    def node_terms(self, mean: Floats, variance: Floats) -> NodeTerms:
+        """All terms but the exact count term, which needs covariances (see `exact`)."""
+        counts, by_mean, by_variance = self._counts(mean, variance)
+        events, event_mean, event_variance = self._events(mean, variance)
+        exposure = float(self.exposure_weights @ (mean**2 + variance))
+        return NodeTerms(
+            counts=counts,
+            events=events,
+            exposure=exposure,
+            by_mean=by_mean + event_mean - 2 * mean * self.exposure_weights,
+            by_variance=by_variance + event_variance - self.exposure_weights,
+        )
+
+    def _counts(self, mean: Floats, variance: Floats) -> tuple[float, Floats, Floats]:
+        if self.count_term == "lemma2" and len(self.count):
+            return lemma2(self.integrals, self.count, mean, variance, self.b)
+        if self.count_term == "pointwise" and len(self.count):
+            return pointwise(self.integrals, self.count, mean, variance)
+        return 0.0, np.zeros_like(mean), np.zeros_like(mean)
+
+    def _events(self, mean: Floats, variance: Floats) -> tuple[float, Floats, Floats]:
+        if self.to_events is None:
+            return 0.0, np.zeros_like(mean), np.zeros_like(mean)
+        at_mean = self.to_events @ mean
+        at_variance = np.maximum(self.to_events @ variance, 0.0)
+        value, by_mean, by_variance = expected_log_square(at_mean, at_variance)
+        back = self.to_events.T
+        return float(value.sum()), back @ by_mean, back @ by_variance

@@ -1,0 +1,90 @@
+"""The whitened sparse Gaussian-process prior: f(x) = g + √γ b(x)ᵀv + residual, v ~ N(0, I)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from gp4c.design.kernels import Kernel
+
+Floats = NDArray[np.float64]
+
+#: added to the diagonal of K, as in the paper (section 5, "Experiment Settings")
+JITTER = 1e-6
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """Hyper-parameters in unit time (the window is [0, 1]) and unit rate.
+
+    Attributes
+    ----------
+    length_scale : a
+    variance : γ
+    mean : g, the constant prior mean of f
+    """
+
+    length_scale: float
+    variance: float
+    mean: float
+
+    def to_vector(self) -> Floats:
+        """(ln a, ln γ, g), the coordinates of the search."""
+        return np.array([np.log(self.length_scale), np.log(self.variance), self.mean])
+
+    @classmethod
+    def from_vector(cls, vector: Floats) -> Hyper:
+        """Invert :meth:`to_vector`."""
+        return cls(float(np.exp(vector[0])), float(np.exp(vector[1])), float(vector[2]))
+
+    def with_length_scale(self, length_scale: float) -> Hyper:
+        """The same γ and g at another length-scale."""
+        return replace(self, length_scale=length_scale)
+
+
+@dataclass(frozen=True)
+class SparsePrior:
+    """The kernel at M inducing inputs z, factorised: K + jitter = L Lᵀ, b(x) = L⁻¹ k(z, x)."""
+
+    kernel: Kernel
+    inducing: Floats
+    length_scale: float
+
+    @cached_property
+    def factor(self) -> Floats:
+        """L, lower triangular."""
+        K = self.covariance(self.inducing, self.inducing)
+        return np.asarray(np.linalg.cholesky(K + JITTER * np.eye(len(K))))
+
+    def covariance(self, x: Floats, y: Floats) -> Floats:
+        """k(x, y) for all pairs along the last axis: shape (..., X, Y)."""
+        return self.kernel(np.abs(x[..., :, None] - y[..., None, :]), self.length_scale)
+
+    def covariance_derivative(self, x: Floats, y: Floats) -> Floats:
+        """∂k(x, y)/∂ln a for all pairs along the last axis."""
+        return self.kernel.log_derivative(np.abs(x[..., :, None] - y[..., None, :]), self.length_scale)
+
+    def features(self, x: Floats) -> Floats:
+        """b(x)ᵀ for each x, shape (X, M)."""
+        cross = self.covariance(self.inducing, x)
+        return np.ascontiguousarray(solve_triangular(self.factor, cross, lower=True).T)
+
+    def features_derivative(self, x: Floats, features: Floats) -> Floats:
+        """∂b(x)ᵀ/∂ln a: B = k L⁻ᵀ and dL = L ⌊L⁻¹ dK L⁻ᵀ⌋, ⌊·⌋ the lower half."""
+        cross = self.covariance_derivative(self.inducing, x)
+        direct = solve_triangular(self.factor, cross, lower=True).T
+        return np.asarray(direct - features @ self._factor_derivative.T)
+
+    @cached_property
+    def _factor_derivative(self) -> Floats:
+        """⌊L⁻¹ (∂K/∂ln a) L⁻ᵀ⌋: lower triangle with half the diagonal."""
+        dK = self.covariance_derivative(self.inducing, self.inducing)
+        half = solve_triangular(self.factor, dK, lower=True)
+        whole = solve_triangular(self.factor, half.T, lower=True)
+        lower = np.tril(whole)
+        lower[np.diag_indices_from(lower)] /= 2
+        return np.asarray(lower)

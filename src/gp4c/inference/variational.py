@@ -1,0 +1,204 @@
+"""The variational bound F(m, S) − KL for a Gaussian q(v) = N(m, S), and its gradients.
+
+F comes from the moments of f at the grid's nodes and, for the exact count term, from its
+covariances within intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+
+from gp4c.inference.exact import Block, build_blocks
+from gp4c.inference.likelihood import Likelihood
+from gp4c.inference.sparse_prior import Hyper, SparsePrior
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The objective, term by term; `total` is their sum.
+
+    `counts` and `events` are the expected log intensities, `exposure` and `kl` are subtracted,
+    `constant` holds every constant but −Σ ln m!.
+    """
+
+    counts: float
+    events: float
+    exposure: float
+    kl: float
+    constant: float
+
+    @property
+    def total(self) -> float:
+        """Counts + events − exposure − KL + constant."""
+        return self.counts + self.events - self.exposure - self.kl + self.constant
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """q(v) = N(mean, S), S = root rootᵀ, with the precision P = S⁻¹ and ln|S| beside it."""
+
+    mean: Floats
+    root: Floats
+    precision: Floats
+    log_det: float
+
+    @classmethod
+    def from_natural(cls, precision: Floats, linear: Floats) -> Gaussian | None:
+        """Build from (P, h = Pm); None when P is not positive definite or not finite."""
+        if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(linear))):
+            return None
+        try:
+            factor = np.linalg.cholesky(precision)
+        except np.linalg.LinAlgError:
+            return None
+        root = solve_triangular(factor, np.eye(len(linear)), lower=True, check_finite=False).T
+        log_det = -2 * float(np.log(np.diag(factor)).sum())
+        return cls(root @ (root.T @ linear), root, precision, log_det)
+
+    @classmethod
+    def from_root(cls, mean: Floats, root: Floats, log_det: float) -> Gaussian:
+        """Build from the mean and a root of S."""
+        inverse = np.linalg.inv(root)
+        return cls(mean, root, inverse.T @ inverse, log_det)
+
+    @classmethod
+    def prior(cls, size: int) -> Gaussian:
+        """N(0, I)."""
+        return cls(np.zeros(size), np.eye(size), np.eye(size), 0.0)
+
+    @property
+    def linear(self) -> Floats:
+        """h = P m."""
+        return np.asarray(self.precision @ self.mean)
+
+    @property
+    def covariance(self) -> Floats:
+        """S."""
+        return np.asarray(self.root @ self.root.T)
+
+    def kl(self) -> float:
+        """KL(q ‖ N(0, I)) = ½ (tr S + mᵀm − M − ln|S|)."""
+        size = len(self.mean)
+        return float((np.sum(self.root**2) + self.mean @ self.mean - size - self.log_det) / 2)
+
+
+@dataclass(frozen=True)
+class Sites:
+    """The likelihood's Gaussian approximation exp(−fᵀΘf + tᵀf) in function space.
+
+    It does not depend on hyper-parameters, so it carries an optimum from one set of them to
+    the next. Node sites are diagonal; each block has a full Θ per interval.
+    """
+
+    curvature: Floats
+    slope: Floats
+    blocks: tuple[tuple[Floats, Floats], ...]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The bound at one q, with what its gradients need."""
+
+    bound: Bound
+    grad_mean: Floats
+    grad_covariance: Floats
+    mean: Floats
+    variance: Floats
+    by_mean: Floats
+    by_variance: Floats
+    block_terms: tuple[tuple[Floats, Floats, Floats, Floats], ...]
+
+    def sites(self) -> Sites:
+        """Θ = −∂F/∂Cov, t = ∂F/∂mean + 2Θ·mean."""
+        curvature = -self.by_variance
+        blocks = []
+        for mean, _, by_mean, by_covariance in self.block_terms:
+            theta = -by_covariance
+            blocks.append((theta, by_mean + 2 * np.einsum("jab,jb->ja", theta, mean)))
+        return Sites(curvature, self.by_mean + 2 * curvature * self.mean, tuple(blocks))
+
+
+class Workspace:
+    """All arrays that depend on the length-scale alone: features at nodes and in blocks."""
+
+    def __init__(self, likelihood: Likelihood, prior: SparsePrior, tol: float = 1e-8):
+        self.likelihood = likelihood
+        self.prior = prior
+        self.features = prior.features(likelihood.grid.nodes)
+        # the prior variance that the inducing inputs leave unexplained, never negative
+        self.residual = np.maximum(1.0 - (self.features**2).sum(axis=1), 0.0)
+        self.blocks: list[Block] = []
+        if likelihood.count_term == "exact":
+            lk = likelihood
+            self.blocks = build_blocks(lk.start, lk.stop, lk.count, prior, tol)
+
+    @property
+    def size(self) -> int:
+        """M, the number of inducing inputs."""
+        return int(self.features.shape[1])
+
+    def moments(self, hyper: Hyper, q: Gaussian) -> tuple[Floats, Floats]:
+        """Mean and variance of f at the nodes."""
+        mean = hyper.mean + np.sqrt(hyper.variance) * (self.features @ q.mean)
+        explained = ((self.features @ q.root) ** 2).sum(axis=1)
+        return mean, hyper.variance * (self.residual + explained)
+
+    def evaluate(self, hyper: Hyper, q: Gaussian) -> Evaluation:
+        """The bound and its gradients by the mean and covariance of q."""
+        mean, variance = self.moments(hyper, q)
+        terms = self.likelihood.node_terms(mean, variance)
+        scale, B = np.sqrt(hyper.variance), self.features
+        grad_mean = scale * (B.T @ terms.by_mean)
+        grad_covariance = hyper.variance * (B.T @ (terms.by_variance[:, None] * B))
+        counts, block_terms = terms.counts, []
+        for block in self.blocks:
+            term = block.evaluate(hyper, q.mean, q.root)
+            counts += term.value
+            grad_mean += term.grad_mean
+            grad_covariance += term.grad_covariance
+            block_terms.append((term.mean, term.covariance, term.by_mean, term.by_covariance))
+        bound = Bound(counts, terms.events, terms.exposure, q.kl(), self.likelihood.constant)
+        return Evaluation(
+            bound, grad_mean, grad_covariance, mean, variance,
+            terms.by_mean, terms.by_variance, tuple(block_terms),
+        )  # fmt: skip
+
+    def from_sites(self, hyper: Hyper, sites: Sites) -> Gaussian | None:
+        """The posterior of the prior at `hyper` times the sites; None if it is not one."""
+        B = self.features
+        precision = np.eye(self.size)
+        precision += 2 * hyper.variance * (B.T @ (sites.curvature[:, None] * B))
+        linear = B.T @ (sites.slope - 2 * hyper.mean * sites.curvature)
+        for block, (theta, slope) in zip(self.blocks, sites.blocks, strict=True):
+            precision += 2 * hyper.variance * block.pull_matrix(theta)
+            linear += block.pull_vector(slope - 2 * hyper.mean * theta.sum(axis=2))
+        return Gaussian.from_natural(precision, np.sqrt(hyper.variance) * linear)
+
+    def accepts(self, sites: Sites) -> bool:
+        """Whether the sites belong to the same nodes and blocks."""
+        shapes = [block.residual.shape for block in self.blocks]
+        same_blocks = shapes == [theta.shape for theta, _ in sites.blocks]
+        return same_blocks and len(sites.slope) == len(self.features)
+
+    def hyper_gradient(self, hyper: Hyper, q: Gaussian, at: Evaluation) -> Floats:
+        """∂/∂(ln a, ln γ, g) of the bound at fixed q; at the optimal q, the total derivative."""
+        gamma, scale = hyper.variance, np.sqrt(hyper.variance)
+        dB = self.prior.features_derivative(self.likelihood.grid.nodes, self.features)
+        S = q.covariance
+        toward = scale * np.outer(at.by_mean, q.mean)
+        toward += 2 * gamma * at.by_variance[:, None] * (self.features @ S - self.features)
+        by_length = float((dB * toward).sum())
+        by_variance = float(at.by_mean @ (at.mean - hyper.mean) / 2 + at.by_variance @ at.variance)
+        by_prior_mean = float(at.by_mean.sum())
+        for block, term in zip(self.blocks, at.block_terms, strict=True):
+            part = block.hyper_gradient(hyper, q.mean, S, term)
+            by_length, by_variance, by_prior_mean = (
+                by_length + part[0], by_variance + part[1], by_prior_mean + part[2],
+            )  # fmt: skip
+        return np.array([by_length, by_variance, by_prior_mean])
