@@ -116,6 +116,7 @@ def _dawson_table() -> FloatArray:
         series = to_series @ dawsn((2 * cell + 1 + points) * half)
         integral = half * chebyshev.chebint(series, lbnd=-1.0)
         integral[0] += total
-        table[:, cell] = chebyshev.cheb2poly(integral)
+        powers = chebyshev.cheb2poly(integral)  # drops a leading zero
+        table[: powers.size, cell] = powers
         total = float(chebyshev.chebval(1.0, integral))
     return table
