@@ -1,4 +1,4 @@
-"""From a table of intervals to a valid panel."""
+"""From a table of intervals to the arrays of a valid panel: every rule is checked here, once."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import check_window
+from gp4c.data.cells import BoolArray, missing_cells, read_counts, read_exposure, read_labels
+from gp4c.data.checks import (
+    SHOWN,
+    Problems,
+    check_choice,
+    check_window,
+    plural,
+    shown_interval,
+)
 from gp4c.data.frames import Table
+from gp4c.data.ordering import row_order
+from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
+from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
-    from gp4c.data.panel import PanelCounts
+    import pandas as pd
+
+#: names that a panel's own columns have in ``to_frame``
+RESERVED = ("subject", "start", "stop", "count", "exposure")
 
 
-def panel_from_intervals(
-    cls: type[PanelCounts],
+def fields_from_intervals(
     table: Table,
     *,
     names: dict[str, str],
@@ -23,25 +37,224 @@ def panel_from_intervals(
     time_unit: str | None,
     origin: Any,
     missing: str,
-) -> Any:
+) -> dict[str, Any]:
+    """Validate a table with one row per subject and interval.
+
+    Parameters
+    ----------
+    table : Table
+    names : dict
+        Columns of the roles subject, start, stop and count.
+    exposure, window, time_unit, origin, missing
+        As in :meth:`PanelCounts.from_frame`.
+
+    Returns
+    -------
+    dict
+        Arguments of ``PanelCounts._from_arrays``.
+    """
+    roles = {**names, **({} if exposure is None else {"exposure": exposure})}
+    check_roles(table, roles)
+    table, notes = without_missing_counts(table, names["subject"], names["count"], missing)
+    problems = Problems(table.locate)
+    index, labels = read_labels(problems, names["subject"], table.columns[names["subject"]])
+    times, axis = read_times(
+        problems,
+        {role: table.columns[names[role]] for role in ("start", "stop")},
+        time_unit,
+        origin,
+        zero="start",
+        names=names,
+    )
+    count = read_counts(problems, names["count"], table.columns[names["count"]])
+    weight = None
+    if exposure is not None:
+        weight = read_exposure(problems, exposure, table.columns[exposure], count)
+    check_intervals(problems, index, labels, times["start"], times["stop"], names)
+    problems.raise_any()
+    return assemble(
+        table,
+        roles,
+        (index, labels),
+        {**times, "count": count, "exposure": weight},
+        (axis, window),
+        notes,
+    )
+
+
+def assemble(
+    table: Table,
+    roles: dict[str, str],
+    subjects: tuple[IndexArray, LabelArray],
+    arrays: dict[str, Any],
+    frame: tuple[TimeAxis, Any],
+    notes: tuple[str, ...],
+) -> dict[str, Any]:
+    """Sort checked rows, divide the other columns by level, and set the window."""
+    axis, window = frame
+    window = axis.window(window)
+    if window is not None:
+        check_window(window, float(arrays["start"].min()), float(arrays["stop"].max()))
+    index, labels = subjects
+    rows, more_notes = _rows_in_order(index, arrays)
+    notes = (*table.notes, *axis.notes, *notes, *more_notes)
+    subject_level, interval_level, said = split_covariates(table, set(roles.values()), rows, index)
+    if rows is not None:
+        arrays = {k: v if v is None else v[rows] for k, v in arrays.items()}
+        index = index[rows]
+    present = np.flatnonzero(np.bincount(index, minlength=len(labels)))
+    if len(present) < len(labels):
+        index, labels = np.searchsorted(present, index), labels[present]
+    return {
+        **arrays,
+        "subjects": labels,
+        "subject_index": index,
+        "window": window,
+        "time_unit": axis.unit,
+        "time_origin": axis.origin,
+        "covariates": subject_level,
+        "interval_covariates": interval_level,
+        "notes": (*notes, *said),
+    }
+
+
+def _rows_in_order(
+    index: IndexArray, arrays: dict[str, Any]
+) -> tuple[IndexArray | None, tuple[str, ...]]:
+    """Rows by subject and start, without those of zero exposure; None if nothing changes."""
+    rows = row_order(index, arrays["start"])
+    weight = arrays["exposure"]
+    if weight is None or (weight > 0).all():
+        return rows, ()
+    rows = np.arange(len(index)) if rows is None else rows
+    kept = rows[weight[rows] > 0]
+    if not len(kept):
+        raise PanelDataError("the table has no interval with a positive exposure")
+    left_out = plural(len(rows) - len(kept), "interval")
+    return kept, (f"{left_out} with zero exposure left out, as a gap",)
+
+
+def check_roles(table: Table, roles: dict[str, str]) -> None:
+    """Every column must be there, and serve one purpose only."""
+    for role, name in roles.items():
+        table.column(name, role)
+    taken: dict[str, str] = {}
+    for role, name in roles.items():
+        if name in taken:
+            raise PanelDataError(f"column {name!r} cannot be both {taken[name]} and {role}")
+        taken[name] = role
+
+
+def without_missing_counts(
+    table: Table, subject: str, count: str, missing: str
+) -> tuple[Table, tuple[str, ...]]:
+    """Leave out rows without a count if ``missing="drop"``, and say how many."""
+    check_choice("missing", missing, ("error", "drop"))
+    empty = missing_cells(table.columns[count]) if missing == "drop" else np.zeros(1, dtype=bool)
+    if not empty.any():
+        return table, ()
+    if empty.all():
+        raise PanelDataError(f"{count!r} is missing in every row; nothing is left")
+    kept = table.take(np.flatnonzero(~empty))
+    lost = table.columns[subject].nunique() - kept.columns[subject].nunique()
+    also = f", and with them {plural(lost, 'subject')} without any count" if lost else ""
+    note = f"{plural(int(empty.sum()), 'interval')} without a count left out, as a gap{also}"
+    return kept, (note,)
+
+
+def check_intervals(
+    problems: Problems,
+    index: IndexArray,
+    labels: LabelArray,
+    start: FloatArray,
+    stop: FloatArray,
+    names: dict[str, str],
+) -> None:
+    """Intervals must not be empty, and those of one subject must not overlap or repeat."""
+    problems.flag(
+        stop <= start,
+        f"{names['stop']!r} must be greater than {names['start']!r}",
+        lambda row: f"found {shown_interval(start[row], stop[row])}",
+    )
+    usable = (stop > start) & (index >= 0) & np.isfinite(start) & np.isfinite(stop)
+    rows = None if usable.all() else np.flatnonzero(usable)
+    if rows is not None:
+        index, start, stop = index[rows], start[rows], stop[rows]
+    order = row_order(index, start)
+    if not _clashes(index, start, stop, order).any():
+        return
+    order = np.lexsort((stop, start, index))
+    pairs = np.flatnonzero(_clashes(index, start, stop, order))
+    problems.hide(max(len(pairs) - SHOWN, 0))
+    for pair in pairs[:SHOWN].tolist():
+        a, b = (int(k) for k in order[pair : pair + 2])
+        label = labels[index[a]]
+        one, two = (shown_interval(start[k], stop[k]) for k in (a, b))
+        if one == two:
+            sentence = f"the same subject and interval must not occur twice; subject {label} "
+            sentence += f"has {one} again"
+        else:
+            sentence = "intervals of one subject must not overlap; "
+            sentence += f"subject {label} has {one} and {two}"
+        pair_rows = sorted(k if rows is None else int(rows[k]) for k in (a, b))
+        problems.add(pair_rows, sentence)
+
+
+def _clashes(
+    index: IndexArray, start: FloatArray, stop: FloatArray, order: IndexArray | None
+) -> BoolArray:
+    """Mask of neighbours, in order, that belong to one subject and overlap."""
+    if order is not None:
+        index, start, stop = index[order], start[order], stop[order]
+    clash: BoolArray = (index[1:] == index[:-1]) & (start[1:] < stop[:-1])
+    return clash
+
+
+def split_covariates(
+    table: Table, used: set[str], rows: IndexArray | None, index: IndexArray
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None, tuple[str, ...]]:
+    """Divide the other columns into those of subjects and those that vary within a subject.
+
+    Returns
+    -------
+    subject_level : frame with one row per subject, or None
+    interval_level : frame with one row per interval, or None
+    notes : tuple of str
+    """
     import pandas as pd
 
-    cols = {role: table.column(name, role) for role, name in names.items()}
-    codes, labels = pd.factorize(cols["subject"])
-    start = cols["start"].to_numpy(dtype=float)
-    stop = cols["stop"].to_numpy(dtype=float)
-    count = cols["count"].to_numpy(dtype=np.int64)
-    used = set(names.values()) | {exposure}
-    rest = pd.DataFrame({k: v for k, v in table.columns.items() if k not in used})
-    first = np.unique(codes, return_index=True)[1]
-    return cls._from_arrays(
-        np.asarray(labels, dtype=object if not pd.api.types.is_numeric_dtype(labels) else None),
-        codes,
-        start,
-        stop,
-        count,
-        None if exposure is None else table.column(exposure).to_numpy(dtype=float),
-        None if window is None else check_window(window, start.min(), stop.max()),
-        time_unit,
-        rest.iloc[first],
+    ordered = index if rows is None else index[rows]
+    same = ordered[1:] == ordered[:-1]
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
+    by_subject: dict[str, pd.Series[Any]] = {}
+    by_interval: dict[str, pd.Series[Any]] = {}
+    notes = []
+    for name, column in table.columns.items():
+        if name in used:
+            continue
+        values = column if rows is None else column.iloc[rows]
+        kept = name if name not in RESERVED else f"{name}_column"
+        if kept != name:
+            notes.append(f"column {name!r} is not used as {name}: kept as covariate {kept!r}")
+        if bool(np.any(_changes(values) & same)):
+            by_interval[kept] = values.reset_index(drop=True)
+            notes.append(f"column {name!r} varies within subjects: kept per interval")
+        else:
+            by_subject[kept] = values.iloc[first].reset_index(drop=True)
+    return (
+        pd.DataFrame(by_subject) if by_subject else None,
+        pd.DataFrame(by_interval) if by_interval else None,
+        tuple(notes),
     )
+
+
+def _changes(values: pd.Series[Any]) -> BoolArray:
+    """Mask of the rows that differ from the row before; missing equals missing."""
+    import pandas as pd
+
+    try:
+        code = pd.factorize(values)[0]
+    except TypeError:  # cells that cannot be hashed, such as lists
+        code = pd.factorize(values.astype(str))[0]
+    changed: BoolArray = code[1:] != code[:-1]
+    return changed

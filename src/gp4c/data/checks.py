@@ -1,7 +1,8 @@
-"""Rules for data at the door: every problem is one sentence with the rule, the value and the row."""
+"""Rules for data at the door: each problem is one sentence with rule, value and row."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -43,9 +44,17 @@ class Problems:
         for row in rows[:SHOWN].tolist():
             self._found.append((row, (row,), f"{rule}; {value(row)}" if value else rule))
 
-    def add(self, rows: Sequence[int], sentence: str, hidden: int = 0) -> None:
-        """Record one problem of one or more rows, and ``hidden`` further ones like it."""
-        self._total += 1 + hidden
+    def relocated(self, rows: NDArray[np.intp]) -> Problems:
+        """Return a view that records position ``k`` as row ``rows[k]``."""
+        return _Relocated(self, rows)
+
+    def hide(self, number: int) -> None:
+        """Count problems that need no words of their own."""
+        self._total += number
+
+    def add(self, rows: Sequence[int], sentence: str) -> None:
+        """Record one problem of one or more rows."""
+        self._total += 1
         self._found.append((min(rows), tuple(rows), sentence))
 
     def raise_any(self) -> None:
@@ -57,6 +66,22 @@ class Problems:
         if self._total > len(lines):
             lines.append(f"and {self._total - len(lines)} more")
         raise PanelDataError("\n".join(lines))
+
+
+class _Relocated(Problems):
+    """Problems recorded under other row positions."""
+
+    def __init__(self, target: Problems, rows: NDArray[np.intp]) -> None:
+        self._target = target
+        self._rows = rows
+
+    def flag(
+        self, bad: NDArray[np.bool_], rule: str, value: Callable[[int], str] | None = None
+    ) -> None:
+        positions = np.flatnonzero(bad)
+        self._target.hide(max(len(positions) - SHOWN, 0))
+        for k in positions[:SHOWN].tolist():
+            self._target.add([int(self._rows[k])], f"{rule}; {value(k)}" if value else rule)
 
 
 def unknown_name(name: str, known: Sequence[Any]) -> str:
@@ -75,16 +100,14 @@ def unknown_name(name: str, known: Sequence[Any]) -> str:
 def shown_values(column: Any) -> str:
     """Short list of the different values of a pandas column, for messages."""
     values = column.dropna().unique().tolist()
-    try:
+    with contextlib.suppress(TypeError):
         values = sorted(values)
-    except TypeError:
-        pass
     listed = ", ".join(repr(value) for value in values[:8])
     return f"{listed}, ..." if len(values) > 8 else listed or "missing everywhere"
 
 
 def shown_number(value: Any) -> str:
-    """A number as a person would write it: ``3`` rather than ``3.0`` or ``np.float64(3.0)``."""
+    """Write a number as a person would: ``3`` rather than ``3.0`` or ``np.float64(3.0)``."""
     number = float(value)
     if number.is_integer() and abs(number) < 1e16:
         return str(int(number))
@@ -106,3 +129,20 @@ def check_window(window: Any, low: float, high: float) -> tuple[float, float]:
             f"{shown_number(high)}"
         )
     return t0, t1
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless an option is one of its choices."""
+    if value not in choices:
+        listed = " or ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {listed}; found {value!r}")
+
+
+def shown_interval(start: Any, stop: Any) -> str:
+    """Write an interval as ``(0, 5]``."""
+    return f"({shown_number(start)}, {shown_number(stop)}]"
+
+
+def plural(number: int, thing: str, things: str | None = None) -> str:
+    """Write ``1 subject`` or ``3 subjects``."""
+    return f"{number} {thing if number == 1 else things or thing + 's'}"

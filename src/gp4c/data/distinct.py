@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gp4c.data.subjects import FloatArray, IndexArray, IntArray
+from gp4c.data.checks import LARGEST_EXACT
+from gp4c.data.ordering import LARGE, pair_order
+from gp4c.data.subjects import FloatArray, IndexArray, IntArray, frozen
+
+#: rows looked at to guess how many different intervals there are
+SAMPLE = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,26 +36,130 @@ class DistinctIntervals:
     exposure: FloatArray
     inverse: IndexArray
 
+    def __post_init__(self) -> None:
+        for name in ("start", "stop", "count", "exposure", "inverse"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
     def __len__(self) -> int:
         return len(self.start)
+
+    def __repr__(self) -> str:
+        return (
+            f"<DistinctIntervals: {len(self)} of {len(self.inverse)} intervals, "
+            f"{int(self.count.sum())} events>"
+        )
 
 
 def distinct_intervals(
     start: FloatArray, stop: FloatArray, count: IntArray, exposure: FloatArray
 ) -> DistinctIntervals:
-    """Group rows by (start, stop), exactly, and sum counts and exposures."""
-    start, stop = start + 0.0, stop + 0.0
-    order = np.lexsort((stop, start))
-    start, stop = start[order], stop[order]
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = (start[1:] != start[:-1]) | (stop[1:] != stop[:-1])
-    first = np.flatnonzero(new)
-    inverse = np.empty(len(order), dtype=np.intp)
-    inverse[order] = np.cumsum(new) - 1
+    """Group rows by (start, stop) and sum counts and exposures.
+
+    End points are compared exactly (-0.0 equals 0.0), and the sums are the same for every order
+    of the rows.
+
+    Parameters
+    ----------
+    start, stop, exposure : (n,) float arrays
+        Finite.
+    count : (n,) int array
+
+    Returns
+    -------
+    DistinctIntervals
+    """
+    start, stop = start + 0.0, stop + 0.0  # -0.0 becomes 0.0
+    groups = _groups_by_hash(start, stop) if len(start) > LARGE else None
+    first, inverse = groups or _groups_by_sort(start, stop)
+    size = len(first)
     return DistinctIntervals(
         start[first],
         stop[first],
-        np.add.reduceat(count[order], first),
-        np.add.reduceat(exposure[order], first),
+        sum_counts(inverse, count, size),
+        sum_floats(inverse, exposure, size),
         inverse,
     )
+
+
+def _groups_by_sort(start: FloatArray, stop: FloatArray) -> tuple[IndexArray, IndexArray]:
+    """One row of each group, in order of (start, stop), and each row's group."""
+    order = pair_order(start, stop)
+    start, stop = start[order], stop[order]
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = (start[1:] != start[:-1]) | (stop[1:] != stop[:-1])
+    inverse = np.empty(len(order), dtype=np.intp)
+    inverse[order] = np.cumsum(new) - 1
+    return order[new], inverse
+
+
+def _groups_by_hash(start: FloatArray, stop: FloatArray) -> tuple[IndexArray, IndexArray] | None:
+    """As :func:`_groups_by_sort`, faster if most rows repeat; None if not so, or if keys collide.
+
+    The 64-bit keys only propose the groups: every row is compared with its group's interval.
+    """
+    import pyarrow as pa
+
+    key = interval_keys(start, stop)
+    if _mostly_different(key):
+        return None
+    code = pa.array(key).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    member = np.empty(int(code.max()) + 1, dtype=np.intp)
+    member[code] = np.arange(len(code))
+    if not (
+        np.array_equal(start[member][code], start) and np.array_equal(stop[member][code], stop)
+    ):
+        return None
+    order = pair_order(start[member], stop[member])
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return member[order], rank[code]
+
+
+def interval_keys(start: FloatArray, stop: FloatArray) -> NDArray[np.uint64]:
+    """Hash the bits of two floats to one 64-bit key (odd multipliers, golden-ratio style)."""
+    one = start.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    one ^= one >> np.uint64(32)
+    one += stop.view(np.uint64)
+    one *= np.uint64(0xD6E8FEB86659FD93)
+    one ^= one >> np.uint64(29)
+    return one
+
+
+def _mostly_different(key: NDArray[np.uint64]) -> bool:
+    """Guess from the repeats in a scattered sample whether over a third of all keys differ.
+
+    Among m of D equally frequent keys about m²/2D pairs are equal.
+    """
+    rows = np.arange(SAMPLE, dtype=np.int64) * 2_654_435_761 % len(key)
+    rows = np.unique(rows)
+    sample = key[rows]
+    repeats = len(sample) - len(np.unique(sample))
+    return repeats * len(key) < 1.5 * len(sample) ** 2
+
+
+def sum_counts(group: IndexArray, count: IntArray, n_groups: int) -> IntArray:
+    """Exact integer sums by group."""
+    if float(count.sum(dtype=np.float64)) < LARGEST_EXACT:
+        return np.bincount(group, weights=count, minlength=n_groups).astype(np.int64)
+    total = np.zeros(n_groups, dtype=np.int64)
+    np.add.at(total, group, count)
+    return total
+
+
+def sum_floats(group: IndexArray, value: FloatArray, n_groups: int) -> FloatArray:
+    """Sums by group that do not depend on the order of the rows.
+
+    Values are split into two multiples of powers of two, coarse and fine, whose sums are exact;
+    what is beyond the fine part is below the rounding of the result.
+    """
+    if np.all(value == 1.0):
+        return np.bincount(group, minlength=n_groups).astype(np.float64)
+    largest = float(np.abs(value).max())
+    room = int(np.ceil(np.log2(len(value) + 1.0))) + 1
+    coarse = 2.0 ** (np.ceil(np.log2(largest)) + room - 53)
+    high = np.round(value / coarse) * coarse
+    fine = coarse * 2.0 ** (room - 53)
+    low = np.round((value - high) / fine) * fine
+    coarse_sum = np.bincount(group, weights=high, minlength=n_groups)
+    fine_sum = np.bincount(group, weights=low, minlength=n_groups)
+    return np.asarray(coarse_sum + fine_sum, dtype=np.float64)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gp4c.data.checks import unknown_name
+from gp4c.data.subjects import IndexArray
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -31,6 +32,16 @@ class Table:
     locate: Callable[[Sequence[int]], str] = frame_rows
     source: str = "the table"
     notes: tuple[str, ...] = field(default=())
+
+    def take(self, rows: IndexArray) -> Table:
+        """Return the table of some rows, which keep their names."""
+
+        def locate(positions: Sequence[int]) -> str:
+            return self.locate([int(rows[position]) for position in positions])
+
+        columns = {name: values.iloc[rows] for name, values in self.columns.items()}
+        columns = {name: values.reset_index(drop=True) for name, values in columns.items()}
+        return replace(self, columns=columns, n_rows=len(rows), locate=locate)
 
     def column(self, name: str, role: str | None = None) -> pd.Series[Any]:
         """Return one column, or an error that says what there is."""

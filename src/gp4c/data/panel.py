@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gp4c.data.checks import check_window, shown_number
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
+from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import (
     FloatArray,
     IndexArray,
     IntArray,
     LabelArray,
     SubjectData,
-    label_order,
-    sequence_order,
     take_rows,
 )
+from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from typing import Self
 
     import pandas as pd
+
+    from gp4c.data.summary import PanelSummary
 
 
 class PanelCounts(SubjectData):
@@ -33,7 +35,8 @@ class PanelCounts(SubjectData):
     :func:`gp4c.load_dataset` or :func:`gp4c.simulate_panel`. It never changes; its arrays are
     read-only. Rows are sorted by subject, then start, and subjects by label, so the order of
     the input does not matter. The count of a row is modelled as Poisson with mean
-    :math:`exposure \int_{start}^{stop} \lambda(t)\,dt`.
+    :math:`exposure \int_{start}^{stop} \lambda(t)\,dt`. Gaps between a subject's intervals, late
+    entry and zero counts are all data and keep their meaning.
 
     Attributes
     ----------
@@ -49,7 +52,7 @@ class PanelCounts(SubjectData):
     window : (float, float)
         Where the intensity is defined; subsets keep it.
     time_unit : str or None
-    time_origin : date or None
+    time_origin : Timestamp or None
         What time 0 stands for, if times were given as dates.
     notes : tuple of str
         What was noticed or decided while reading the data.
@@ -63,11 +66,10 @@ class PanelCounts(SubjectData):
     _interval_covariates: pd.DataFrame | None
     _cached_distinct: DistinctIntervals
 
-    def __init__(self) -> None:
-        raise TypeError(
-            "use PanelCounts.from_frame(table, subject=..., start=..., stop=..., count=...), "
-            "PanelCounts.from_visits or gp4c.read_panel"
-        )
+    _builders = (
+        "PanelCounts.from_frame(table, subject=..., start=..., stop=..., count=...), "
+        "PanelCounts.from_visits or gp4c.read_panel"
+    )
 
     @classmethod
     def from_frame(
@@ -79,7 +81,7 @@ class PanelCounts(SubjectData):
         stop: str = "stop",
         count: str = "count",
         exposure: str | None = None,
-        window: tuple[float, float] | None = None,
+        window: tuple[Any, Any] | None = None,
         time_unit: str | None = None,
         origin: Any = None,
         missing: str = "error",
@@ -90,33 +92,33 @@ class PanelCounts(SubjectData):
         ----------
         data : dataframe (pandas, polars, pyarrow, ...) or dict of arrays
         subject, start, stop, count : str
-            Names of the columns. Times are numbers, dates or timestamps.
+            Names of the columns. Times are numbers, dates, timestamps or durations.
         exposure : str, optional
-            Column of units at risk (or hours run per unit of time); 1 if absent.
-        window : (float, float), optional
+            Column of units at risk in the interval (or hours run per unit of time); 1 if absent.
+        window : pair of times, optional
             Must contain every interval; default (smallest start, largest stop).
         time_unit : str, optional
             For axes and tables; the unit to convert to if times are dates (then "days").
         origin : date, optional
             What time 0 stands for if times are dates; default the earliest start.
         missing : {"error", "drop"}
-            ``"drop"`` leaves out intervals without a count, as gaps.
+            ``"drop"`` leaves out intervals without a count, as gaps, and notes how many.
 
         Returns
         -------
         PanelCounts
-            All other columns become covariates.
+            All other columns become covariates: of the subject if they are the same in all its
+            rows, else of the interval.
 
         Raises
         ------
         PanelDataError
             The table breaks a rule; the message names rule, value and row.
         """
-        from gp4c.data.build import panel_from_intervals
+        from gp4c.data.build import fields_from_intervals
         from gp4c.data.frames import table_of
 
-        return panel_from_intervals(
-            cls,
+        fields = fields_from_intervals(
             table_of(data),
             names={"subject": subject, "start": start, "stop": stop, "count": count},
             exposure=exposure,
@@ -124,6 +126,107 @@ class PanelCounts(SubjectData):
             time_unit=time_unit,
             origin=origin,
             missing=missing,
+        )
+        return cls._from_arrays(**fields)
+
+    @classmethod
+    def from_visits(
+        cls,
+        data: Any,
+        *,
+        subject: str = "subject",
+        time: str = "time",
+        count: str = "count",
+        origin: Any = 0.0,
+        cumulative: bool = False,
+        exposure: str | None = None,
+        window: tuple[Any, Any] | None = None,
+        time_unit: str | None = None,
+        missing: str = "error",
+        sort: bool = False,
+    ) -> Self:
+        """Panel from a table with one row per subject and visit.
+
+        Parameters
+        ----------
+        data : dataframe (pandas, polars, pyarrow, ...) or dict of arrays
+        subject, time, count : str
+            Names of the columns; ``count`` has the events since the subject's last visit.
+        origin : number, date, column name or None
+            Where a subject's first interval starts. A visit at the origin itself, with count 0,
+            closes no interval. None: at the subject's first visit.
+        cumulative : bool
+            Counts are totals so far.
+        exposure : str, optional
+            Column of units at risk since the last visit.
+        window, time_unit
+            As in :meth:`from_frame`.
+        missing : {"error", "drop"}
+            ``"drop"``: a visit without a count leaves a gap; without a total (``cumulative``) it
+            is ignored, so that its interval joins the next.
+        sort : bool
+            Accept a subject's visits in any order. By default visit times that do not increase
+            are taken for a mistake in the data.
+
+        Returns
+        -------
+        PanelCounts
+
+        Raises
+        ------
+        PanelDataError
+            The table breaks a rule; the message names rule, value and row.
+        """
+        from gp4c.data.frames import table_of
+        from gp4c.data.visits import fields_from_visits
+
+        fields = fields_from_visits(
+            table_of(data),
+            names={"subject": subject, "time": time, "count": count},
+            exposure=exposure,
+            origin=origin,
+            cumulative=cumulative,
+            sort=sort,
+            window=window,
+            time_unit=time_unit,
+            missing=missing,
+        )
+        return cls._from_arrays(**fields)
+
+    @classmethod
+    def concat(cls, panels: Iterable[PanelCounts]) -> Self:
+        """Join panels; intervals of subjects with the same label are put together.
+
+        Parameters
+        ----------
+        panels : iterable of PanelCounts
+            With the same time unit and origin.
+
+        Returns
+        -------
+        PanelCounts
+            On the smallest window that contains all windows.
+        """
+        import pandas as pd
+
+        parts = list(panels)
+        if not parts:
+            raise PanelDataError("there is no panel to join")
+        if len({(part.time_unit, part.time_origin) for part in parts}) > 1:
+            said = ", ".join(f"{p.time_unit!r} since {p.time_origin or 0}" for p in parts)
+            raise PanelDataError(f"panels to join must agree in time unit and origin; found {said}")
+        frames = [part.to_frame() for part in parts]
+        exposure = None
+        if any("exposure" in frame for frame in frames):
+            exposure = "exposure"
+            frames = [f.assign(exposure=p.exposure) for f, p in zip(frames, parts, strict=True)]
+        joined = cls.from_frame(pd.concat(frames, ignore_index=True), exposure=exposure)
+        low, high = zip(*(part.window for part in parts), strict=True)
+        return joined._like(
+            window=(min(low), max(high)),
+            time_unit=parts[0].time_unit,
+            time_origin=parts[0].time_origin,
+            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
         )
 
     @classmethod
@@ -146,24 +249,20 @@ class PanelCounts(SubjectData):
 
         ``covariates`` has one row per entry of ``subjects``, in that order; its index is ignored.
         """
-        labels = np.asarray(subjects)
+        labels = label_array(subjects)
         index = np.asarray(subject_index, dtype=np.intp)
         begin = np.asarray(start, dtype=np.float64)
         by_label = label_order(labels)
-        if not np.array_equal(by_label, np.arange(len(labels))):
+        if np.any(by_label[1:] < by_label[:-1]):
             rank = np.empty(len(labels), dtype=np.intp)
             rank[by_label] = np.arange(len(labels))
             labels, index = labels[by_label], rank[index]
             covariates = None if covariates is None else covariates.iloc[by_label]
-        rows = _row_order(index, begin)
-        if interval_covariates is not None and rows is not None:
-            interval_covariates = interval_covariates.iloc[rows]
+        rows = row_order(index, begin)
         pick: Any = slice(None) if rows is None else rows
         end = np.asarray(stop, dtype=np.float64)[pick]
-        if exposure is None:
-            weight = np.broadcast_to(np.float64(1.0), end.shape)
-        else:
-            weight = np.asarray(exposure, dtype=np.float64)[pick]
+        weight = np.ones(len(end)) if exposure is None else np.asarray(exposure, np.float64)[pick]
+        low, high = (begin.min(), end.max()) if window is None else window
         self = cls.__new__(cls)
         self._fill(
             subjects=labels,
@@ -172,22 +271,16 @@ class PanelCounts(SubjectData):
             stop=end,
             count=np.asarray(count, dtype=np.int64)[pick],
             exposure=weight,
-            window=(float(begin.min()), float(end.max()))
-            if window is None
-            else (float(window[0]), float(window[1])),
+            window=(float(low), float(high)),
             time_unit=time_unit,
             time_origin=time_origin,
             notes=tuple(notes),
-            _covariates=_indexed(covariates, labels),
-            _interval_covariates=interval_covariates,
+            _covariates=_some_columns(covariates),
+            _interval_covariates=_some_columns(
+                None if interval_covariates is None else interval_covariates.iloc[pick]
+            ),
         )
         return self
-
-    def _like(self, **changes: Any) -> Self:
-        """Copy with some fields changed."""
-        other = type(self).__new__(type(self))
-        other._fill(**{**self.__getstate__(), **changes})
-        return other
 
     def _take(self, positions: IndexArray) -> Self:
         rows, new_index = take_rows(self.subject_index, positions)
@@ -229,27 +322,56 @@ class PanelCounts(SubjectData):
             return pd.DataFrame(index=pd.RangeIndex(self.n_intervals))
         return self._interval_covariates.reset_index(drop=True)
 
+    def _no_covariate(self, name: str, hint: str) -> str:
+        if self._interval_covariates is not None and name in self._interval_covariates:
+            return f"{name!r} varies within subjects, so it cannot select them; {hint}"
+        return super()._no_covariate(name, hint)
+
     def distinct(self) -> DistinctIntervals:
-        """Each different interval once, with total count and exposure (computed once)."""
+        """Each different interval once, with total count and exposure (computed once).
+
+        Returns
+        -------
+        DistinctIntervals
+            ``start``, ``stop``, ``count``, ``exposure`` sorted by (start, stop), and ``inverse``,
+            the distinct interval of each row. End points are compared exactly.
+        """
         if "_cached_distinct" not in self.__dict__:
             found = distinct_intervals(self.start, self.stop, self.count, self.exposure)
             object.__setattr__(self, "_cached_distinct", found)
         return self._cached_distinct
 
     def content_order(self) -> IndexArray:
-        """Permutation of the subjects by their rows alone, whatever their labels."""
-        columns = np.stack([self.start, self.stop, self.count.astype(float), self.exposure])
-        _, code = np.unique(columns, axis=1, return_inverse=True)
-        return sequence_order(self.subject_index, self.n_subjects, code.ravel())
+        """Permutation of the subjects by what their rows hold, whatever their labels.
 
-    def with_window(self, window: tuple[float, float]) -> Self:
-        """Return the same data on another window, which must contain every interval."""
-        return self._like(
-            window=check_window(window, float(self.start.min()), float(self.stop.max()))
+        Subjects are ordered by the number of their intervals, then by their sequences of
+        intervals, counts and exposures, then by their covariates. Random splits draw on this
+        order, so that neither relabelling nor the order of the input changes an answer.
+        """
+        row_keys = [self.distinct().inverse, self.count, self.exposure]
+        return sequence_order(
+            self.subject_index, self.n_subjects, row_keys, self._covariate_ranks()
         )
 
+    def with_window(self, window: tuple[Any, Any]) -> Self:
+        """Return the same data on another window, which must contain every interval."""
+        from gp4c.data.timeaxis import TimeAxis
+
+        numbers = TimeAxis(self.time_unit, self.time_origin).window(window)
+        low, high = float(self.start.min()), float(self.stop.max())
+        return self._like(window=check_window(numbers, low, high))
+
+    def summary(self) -> PanelSummary:
+        """Count what there is: prints as a table, ``to_frame()`` gives it as one."""
+        from gp4c.data.summary import summarise
+
+        return summarise(self)
+
     def to_frame(self) -> pd.DataFrame:
-        """One row per subject and interval, with the covariates; :meth:`from_frame` reads it."""
+        """One row per subject and interval, with the covariates; :meth:`from_frame` reads it.
+
+        There is a column ``exposure`` only if some exposure is not 1.
+        """
         import pandas as pd
 
         table = pd.DataFrame(
@@ -266,26 +388,19 @@ class PanelCounts(SubjectData):
         return pd.concat([table, subject_level, self.interval_covariates], axis=1)
 
     def __repr__(self) -> str:
-        unit = f" {self.time_unit}" if self.time_unit else ""
         low, high = (shown_number(t) for t in self.window)
+        unit = f" {self.time_unit}" if self.time_unit else ""
         return (
             f"<PanelCounts: {self.n_subjects} subjects, {self.n_intervals} intervals, "
             f"{self.n_events} events, window ({low}, {high}){unit}>"
         )
 
+    def _repr_html_(self) -> str:
+        from gp4c.data.summary import panel_html
 
-def _row_order(index: IndexArray, start: FloatArray) -> IndexArray | None:
-    """Permutation to (subject, start) order, or None if the rows are in it already."""
-    step = np.diff(index)
-    if np.all((step > 0) | ((step == 0) & (np.diff(start) > 0))):
-        return None
-    return np.lexsort((start, index))
+        return panel_html(self)
 
 
-def _indexed(covariates: pd.DataFrame | None, labels: LabelArray) -> pd.DataFrame | None:
-    """Covariates with the subjects as index; None if there is no column."""
-    if covariates is None or not len(covariates.columns):
-        return None
-    import pandas as pd
-
-    return covariates.set_axis(pd.Index(labels, name="subject"), axis=0)
+def _some_columns(frame: pd.DataFrame | None) -> pd.DataFrame | None:
+    """Drop a frame without columns."""
+    return None if frame is None or not len(frame.columns) else frame

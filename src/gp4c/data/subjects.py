@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,32 +30,21 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def label_order(labels: LabelArray) -> IndexArray:
-    """Permutation that sorts labels; unlike types are ordered by type name, then by text."""
-    if labels.dtype != object:
-        return np.argsort(labels, kind="stable")
-    values = labels.tolist()
-    try:
-        order = sorted(range(len(values)), key=values.__getitem__)
-    except TypeError:
-        order = sorted(range(len(values)), key=lambda i: _mixed_key(values[i]))
-    return np.asarray(order, dtype=np.intp)
-
-
-def _mixed_key(label: object) -> tuple[str, float, str]:
-    number = isinstance(label, int | float | np.number)
-    return ("" if number else type(label).__name__, float(label) if number else 0.0, str(label))  # type: ignore[arg-type]
-
-
 class SubjectData(ABC):
     """Immutable data of labelled subjects; every index and every subset is by subject."""
 
     subjects: LabelArray
     window: tuple[float, float]
     time_unit: str | None
-    time_origin: object
+    time_origin: pd.Timestamp | None
     notes: tuple[str, ...]
     _covariates: pd.DataFrame | None
+
+    #: how users build one
+    _builders = ""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError(f"build {type(self).__name__} with {self._builders}")
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable; cannot set {name!r}")
@@ -66,9 +55,14 @@ class SubjectData(ABC):
     def _fill(self, **fields: object) -> None:
         """Set fields once, arrays read-only."""
         for name, value in fields.items():
-            if isinstance(value, np.ndarray):
-                value = frozen(value)
-            object.__setattr__(self, name, value)
+            stored = frozen(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, stored)
+
+    def _like(self, **changes: Any) -> Self:
+        """Copy with some fields changed."""
+        other = type(self).__new__(type(self))
+        other._fill(**{**self.__getstate__(), **changes})
+        return other
 
     def __getstate__(self) -> dict[str, object]:
         return {k: v for k, v in self.__dict__.items() if not k.startswith("_cached")}
@@ -84,6 +78,21 @@ class SubjectData(ABC):
     def content_order(self) -> IndexArray:
         """Permutation of the subjects by their content, whatever their labels."""
 
+    @abstractmethod
+    def to_frame(self) -> pd.DataFrame:
+        """All rows as a pandas frame."""
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same data, window and unit; notes do not count."""
+        if type(self) is not type(other) or not isinstance(other, SubjectData):
+            return NotImplemented
+        frame = (self.window, self.time_unit, self.time_origin)
+        if frame != (other.window, other.time_unit, other.time_origin) or len(self) != len(other):
+            return False
+        return same_frames(self.to_frame(), other.to_frame())
+
+    __hash__ = None  # type: ignore[assignment]
+
     @property
     def n_subjects(self) -> int:
         """Number of subjects."""
@@ -98,6 +107,11 @@ class SubjectData(ABC):
         return self.n_subjects
 
     def __getitem__(self, key: Any) -> Self:
+        """Select subjects by position, slice, positions or mask; repeats are allowed.
+
+        Subjects stay in label order whatever the order of the positions, and the window is kept.
+        A subject drawn twice, as by a bootstrap, is there twice under the same label.
+        """
         return self._take(_positions(key, self.n_subjects))
 
     def __iter__(self) -> Iterator[Self]:
@@ -108,9 +122,10 @@ class SubjectData(ABC):
         """One row per subject, indexed by subject: the other columns of the input (a copy)."""
         import pandas as pd
 
+        index = pd.Index(self.subjects, name="subject", tupleize_cols=False)
         if self._covariates is None:
-            return pd.DataFrame(index=pd.Index(self.subjects, name="subject"))
-        return self._covariates.copy()
+            return pd.DataFrame(index=index)
+        return self._covariates.set_axis(index, axis=0)
 
     def where(self, **conditions: Any) -> Self:
         """Subjects whose covariates meet every condition.
@@ -136,7 +151,7 @@ class SubjectData(ABC):
             keep &= self._matches(name, wanted)
         if not keep.any():
             said = ", ".join(f"{name}={wanted!r}" for name, wanted in conditions.items())
-            raise PanelDataError(f"no subject has {said} (together)")
+            raise PanelDataError(f"no subject meets all of {said}")
         return self._take(np.flatnonzero(keep))
 
     def _matches(self, name: str, wanted: Any) -> NDArray[np.bool_]:
@@ -146,25 +161,25 @@ class SubjectData(ABC):
         from gp4c.data.checks import shown_values, unknown_name
 
         table = self.covariates
-        if name == "subject":
-            column = pd.Series(self.subjects)
-        elif name in table.columns:
+        if name in table.columns:
             column = table[name]
+        elif name == "subject":
+            column = pd.Series(self.subjects)
         else:
             raise PanelDataError(self._no_covariate(name, unknown_name(name, list(table.columns))))
         if callable(wanted):
             mask = np.asarray(wanted(column), dtype=bool)
-        elif isinstance(wanted, list | tuple | set | frozenset | np.ndarray):
-            mask = np.asarray(column.isin(list(wanted)), dtype=bool)
         else:
-            mask = np.asarray((column == wanted).fillna(False), dtype=bool)
-        if not mask.any() and not callable(wanted):
+            many = isinstance(wanted, list | set | frozenset | np.ndarray)
+            mask = column.isin(list(wanted) if many else [wanted]).to_numpy(dtype=bool)
+        if not mask.any():
             raise PanelDataError(
                 f"no subject has {name}={wanted!r}; {name} is {shown_values(column)}"
             )
         return mask
 
     def _no_covariate(self, name: str, hint: str) -> str:
+        """Say that a column to select by is not there."""
         return f"there is no covariate {name!r}; {hint}"
 
     def split(
@@ -188,16 +203,30 @@ class SubjectData(ABC):
             Both with at least one subject and with the window of the whole.
         """
         n = self.n_subjects
-        n_test = int(test_size) if test_size >= 1 else round(test_size * n)
         if not 0 < test_size < n or n < 2:
             raise ValueError(
-                f"test_size must leave at least one of the {n} subjects on each side; "
+                f"test_size must leave at least one of {n} subjects on each side; "
                 f"found {test_size!r}"
             )
+        n_test = int(test_size) if test_size >= 1 else round(test_size * n)
         n_test = min(max(n_test, 1), n - 1)
         drawn = np.random.default_rng(random_state).permutation(n)
         order = self.content_order()[drawn]
         return self._take(np.sort(order[n_test:])), self._take(np.sort(order[:n_test]))
+
+    def _covariate_ranks(self) -> list[NDArray[np.float64]]:
+        """Ranks of the covariates' values, column by column in order of name."""
+        import pandas as pd
+
+        ranks = []
+        for name in sorted(() if self._covariates is None else self._covariates.columns):
+            column = self._covariates[name]  # type: ignore[index]
+            try:
+                code = pd.factorize(column, sort=True)[0]
+            except TypeError:  # values that cannot be ordered
+                code = pd.factorize(column.astype(str), sort=True)[0]
+            ranks.append(code.astype(np.float64))
+        return ranks
 
 
 def _positions(key: Any, n: int) -> IndexArray:
@@ -205,21 +234,32 @@ def _positions(key: Any, n: int) -> IndexArray:
     if isinstance(key, tuple):
         if len(key) == 2 and key[1] is Ellipsis:
             return _positions(key[0], n)
-        raise IndexError(
-            "a panel has one axis, its subjects: use panel[index] or panel[index, ...]"
-        )
-    if isinstance(key, list | range) or hasattr(key, "__array__"):
+        raise IndexError("there is one axis, the subjects: use panel[index] or panel[index, ...]")
+    if not isinstance(key, slice):
         key = np.asarray(key)
-        if key.size == 0:
-            raise PanelDataError("the selection holds no subject; a panel needs at least one")
+        key = key.astype(np.intp) if key.size == 0 else key
     try:
-        chosen = np.arange(n)[key]
+        chosen = np.sort(np.atleast_1d(np.arange(n)[key]))
     except IndexError as error:
         raise IndexError(f"cannot select from {n} subjects: {error}") from None
-    chosen = np.sort(np.atleast_1d(chosen))
     if chosen.size == 0:
-        raise PanelDataError("the selection holds no subject; a panel needs at least one")
+        raise PanelDataError("the selection holds no subject; it needs at least one")
     return chosen
+
+
+def same_frames(one: pd.DataFrame, two: pd.DataFrame) -> bool:
+    """Whether two frames hold equal cells; the order of columns and their types do not count."""
+    if set(one.columns) != set(two.columns) or len(one) != len(two):
+        return False
+    return all(_same_cells(one[name], two[name]) for name in one.columns)
+
+
+def _same_cells(one: pd.Series[Any], two: pd.Series[Any]) -> bool:
+    if one.dtype.kind in "if" and two.dtype.kind in "if":
+        return np.array_equal(one.to_numpy(), two.to_numpy(), equal_nan=True)
+    pairs = zip(one.astype(object), two.astype(object), strict=True)
+    missing = zip(one.isna(), two.isna(), strict=True)
+    return all((a and b) or x == y for (x, y), (a, b) in zip(pairs, missing, strict=True))
 
 
 def take_rows(subject_index: IndexArray, positions: IndexArray) -> tuple[IndexArray, IndexArray]:
@@ -240,35 +280,3 @@ def take_rows(subject_index: IndexArray, positions: IndexArray) -> tuple[IndexAr
     before = np.cumsum(size) - size
     rows = np.arange(int(size.sum())) + np.repeat(first - before, size)
     return rows, new_index
-
-
-def sequence_order(
-    subject_index: IndexArray,
-    n_subjects: int,
-    row_code: IndexArray,
-    tie_breakers: Sequence[NDArray[Any]] = (),
-) -> IndexArray:
-    """Order subjects by the number of their rows, then by their sequences of row codes.
-
-    Parameters
-    ----------
-    subject_index : (n_rows,) array, sorted
-    n_subjects : int
-    row_code : (n_rows,) array
-        Rows of equal content have equal codes.
-    tie_breakers : sequence of (n_subjects,) arrays
-        Looked at in this order where sequences are equal.
-
-    Returns
-    -------
-    order : (n_subjects,) array
-    """
-    length = np.bincount(subject_index, minlength=n_subjects)
-    first = np.cumsum(length) - length
-    pieces = []
-    for size in np.unique(length):
-        members = np.flatnonzero(length == size)
-        codes = row_code[first[members][:, None] + np.arange(size)]
-        keys = [tie[members] for tie in reversed(tie_breakers)] + list(codes.T[::-1])
-        pieces.append(members[np.lexsort(keys)] if keys else members)
-    return np.concatenate(pieces)

@@ -1,0 +1,212 @@
+"""Columns of cells read as numbers, counts, exposures or subject labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.checks import LARGEST_EXACT, Problems, shown_number
+from gp4c.data.ordering import label_array, label_order
+from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BoolArray = NDArray[np.bool_]
+
+#: texts that stand for a missing cell
+MISSING_TEXT = ("", ".", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none")
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Cells as floats: NaN where a cell is missing or is not a number."""
+
+    values: FloatArray
+    missing: BoolArray
+    unreadable: BoolArray
+    too_large: BoolArray  # integers that double precision would round
+
+    @property
+    def good(self) -> BoolArray:
+        """Cells that hold a finite number."""
+        finite: BoolArray = np.isfinite(self.values)
+        return finite
+
+
+def parse_numbers(column: pd.Series[Any]) -> Numbers:
+    """Read numbers from a column of any type; numbers written as text count as numbers."""
+    import pandas as pd
+
+    kind = pd.api.types
+    none = np.zeros(len(column), dtype=bool)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if kind.is_bool_dtype(column.dtype) or kind.is_complex_dtype(column.dtype):
+        missing = column.isna().to_numpy()
+        return Numbers(np.full(len(column), np.nan), missing, ~missing, none)
+    if kind.is_numeric_dtype(column.dtype):
+        return _from_numeric(column)
+    return _from_objects(column)
+
+
+def _from_numeric(column: pd.Series[Any]) -> Numbers:
+    import pandas as pd
+
+    none = np.zeros(len(column), dtype=bool)
+    too_large = none
+    if pd.api.types.is_integer_dtype(column.dtype):
+        filled = column.fillna(0) if column.hasnans else column
+        raw = filled.to_numpy()
+        if len(raw) and (raw.max() > LARGEST_EXACT or raw.min() < -LARGEST_EXACT):
+            too_large = (raw > LARGEST_EXACT) | (raw < -LARGEST_EXACT)
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    return Numbers(values, np.isnan(values), none, too_large)
+
+
+def _from_objects(column: pd.Series[Any]) -> Numbers:
+    import pandas as pd
+
+    missing = missing_cells(column)
+    objects = column.astype(object).where(~missing, None)
+    values = pd.to_numeric(objects, errors="coerce")
+    if not pd.api.types.is_complex_dtype(values.dtype):
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+    else:
+        numbers = np.full(len(column), np.nan)
+    truth = np.fromiter((isinstance(v, bool | np.bool_) for v in objects), bool, len(objects))
+    numbers = np.where(truth, np.nan, numbers)
+    too_large: BoolArray = np.abs(numbers) > LARGEST_EXACT
+    return Numbers(numbers, missing, np.isnan(numbers) & ~missing, too_large & _whole(numbers))
+
+
+def _whole(values: FloatArray) -> BoolArray:
+    whole: BoolArray = np.isfinite(values) & (np.floor(values) == values)
+    return whole
+
+
+def missing_cells(column: pd.Series[Any]) -> BoolArray:
+    """Mask of the cells that are null, NaN, blank or a usual text for "missing"."""
+    import pandas as pd
+
+    missing = column.isna().to_numpy(dtype=bool)
+    if column.dtype == object or pd.api.types.is_string_dtype(column.dtype):
+        text = column.astype("string").str.strip().isin(MISSING_TEXT)
+        missing = missing | text.fillna(False).to_numpy(dtype=bool)
+    return missing
+
+
+def shown_cell(column: pd.Series[Any], row: int) -> str:
+    """Say what a cell holds, for messages."""
+    value = column.iloc[row]
+    if isinstance(value, str):
+        shown = value if len(value) <= 40 else value[:37] + "..."
+        return f"found {shown!r}"
+    if isinstance(value, float | int | np.number) and not isinstance(value, bool):
+        return f"found {shown_number(value)}"
+    return f"found {value}"
+
+
+def comma_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
+    """Ask about decimal commas if the first unreadable cell looks like one."""
+    rows = np.flatnonzero(unreadable)
+    value = column.iloc[rows[0]] if len(rows) else None
+    if not isinstance(value, str) or value.count(",") != 1:
+        return ""
+    digits = value.strip().lstrip("+-").replace(",", "")
+    return " (a decimal comma? read_panel takes decimal=',')" if digits.isdigit() else ""
+
+
+def check_cells(
+    problems: Problems, name: str, column: pd.Series[Any], numbers: Numbers, what: str = "a number"
+) -> None:
+    """Flag cells that are missing, not a number or not finite."""
+    problems.flag(numbers.missing, f"{name!r} must be {what}", lambda row: "the cell is missing")
+    hint = comma_hint(column, numbers.unreadable)
+    problems.flag(
+        numbers.unreadable,
+        f"{name!r} must be {what}",
+        lambda row: shown_cell(column, row) + hint,
+    )
+    problems.flag(
+        np.isinf(numbers.values), f"{name!r} must be finite", lambda row: shown_cell(column, row)
+    )
+
+
+def read_counts(problems: Problems, name: str, column: pd.Series[Any]) -> IntArray:
+    """Counts as integers; flags what is not a whole number from 0 to 2^53."""
+    numbers = parse_numbers(column)
+    check_cells(problems, name, column, numbers)
+    values, good = numbers.values, numbers.good
+
+    def found(row: int) -> str:
+        return shown_cell(column, row)
+
+    problems.flag(good & (values < 0), f"{name!r} must not be negative", found)
+    fractional = good & (values >= 0) & (np.floor(values) != values)
+    problems.flag(fractional, f"{name!r} must be a whole number", found)
+    large = good & (values > 0) & (numbers.too_large | (values > LARGEST_EXACT))
+    problems.flag(large & ~fractional, f"{name!r} must be at most 2^53", found)
+    return np.where(good & ~large & (values >= 0), values, 0.0).astype(np.int64)
+
+
+def read_exposure(
+    problems: Problems, name: str, column: pd.Series[Any], count: IntArray
+) -> FloatArray:
+    """Exposures; flags negative ones, and zero where there are events."""
+    numbers = parse_numbers(column)
+    check_cells(problems, name, column, numbers)
+    problems.flag(
+        numbers.values < 0, f"{name!r} must not be negative", lambda row: shown_cell(column, row)
+    )
+    problems.flag(
+        (numbers.values == 0) & (count > 0),
+        f"{name!r} must be positive where there are events",
+        lambda row: f"found 0 with {count[row]} event{'s' * (count[row] > 1)}",
+    )
+    return numbers.values
+
+
+def read_labels(
+    problems: Problems, name: str, column: pd.Series[Any]
+) -> tuple[IndexArray, LabelArray]:
+    """Subject of each row as a position in the sorted labels.
+
+    Returns
+    -------
+    index : (n_rows,) array
+        -1 where the label is missing (flagged).
+    labels : (n_subjects,) array
+        Integers or floats as numbers, everything else as given.
+    """
+    import pandas as pd
+
+    if column.dtype == object:
+        column = column.infer_objects()
+    try:
+        index, unique = pd.factorize(column)
+    except TypeError as error:
+        raise PanelDataError(f"{name!r} must hold hashable labels: {error}") from None
+    problems.flag(index < 0, f"{name!r} must label the subject", lambda row: "the cell is missing")
+    labels = as_labels(unique)
+    order = label_order(labels)
+    rank = np.empty(len(labels) + 1, dtype=np.intp)
+    rank[order] = np.arange(len(labels))
+    rank[-1] = -1
+    return rank[index], labels[order]
+
+
+def as_labels(values: Any) -> LabelArray:
+    """Labels of a pandas index: whole numbers and floats by value, the rest as given."""
+    import pandas as pd
+
+    index = pd.Index(values, tupleize_cols=False)
+    if pd.api.types.is_integer_dtype(index.dtype):
+        return label_array(index.to_numpy(dtype=np.int64))
+    if pd.api.types.is_float_dtype(index.dtype):
+        return label_array(index.to_numpy(dtype=np.float64))
+    return label_array(index)

@@ -1,0 +1,216 @@
+"""What a panel holds, counted, as text, HTML and table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp4c.data.checks import plural, shown_number
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.data.panel import PanelCounts
+
+#: overdispersion is called large if chance gives as much once in a thousand panels, and it is
+#: more than half above 1
+RARE = 1e-3
+LARGE_DISPERSION = 1.5
+
+
+@dataclass(frozen=True)
+class PanelSummary:
+    """Figures of a panel; printing gives a table.
+
+    Attributes
+    ----------
+    title : str
+    quantities : dict
+        Name to number (or text).
+    remarks : tuple of str
+        What deserves attention, in plain sentences, then the notes taken while reading.
+    """
+
+    title: str
+    quantities: dict[str, float | int | str]
+    remarks: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> float | int | str:
+        return self.quantities[name]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per quantity."""
+        import pandas as pd
+
+        return pd.DataFrame(
+            {"quantity": list(self.quantities), "value": list(self.quantities.values())}
+        )
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.quantities)
+        rows = [f"  {name:<{width}}  {_shown(value)}" for name, value in self.quantities.items()]
+        return "\n".join([self.title, *rows, *(f"Note: {remark}" for remark in self.remarks)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [(name, _shown(value)) for name, value in self.quantities.items()]
+        return html_table(self.title, (), rows, self.remarks)
+
+
+def summarise(panel: PanelCounts) -> PanelSummary:
+    """Count subjects, intervals, events, exposure, zeros, gaps and overdispersion."""
+    totals, risk = subject_totals(panel)
+    statistic = overdispersion(totals, risk)
+    lengths = panel.stop - panel.start
+    gaps, gapped = _gaps(panel)
+    intervals = np.bincount(panel.subject_index, minlength=panel.n_subjects)
+    entry = panel.start[np.searchsorted(panel.subject_index, np.arange(panel.n_subjects))]
+    low, high = (shown_number(t) for t in panel.window)
+    end_points = np.union1d(panel.start, panel.stop)
+    unit = panel.time_unit or "unit of time"
+    quantities: dict[str, float | int | str] = {
+        "subjects": panel.n_subjects,
+        "intervals": panel.n_intervals,
+        "distinct intervals": len(panel.distinct()),
+        "distinct end points": len(end_points),
+        "intervals per subject": _spread(intervals),
+        "interval length": _spread(lengths),
+        "window": f"({low}, {high})",
+        "time unit": panel.time_unit or "not stated",
+    }
+    if panel.time_origin is not None:
+        quantities["time 0"] = str(panel.time_origin)
+    quantities |= {
+        "events": panel.n_events,
+        "time observed": float(lengths.sum()),
+        "exposure": float(risk.sum()),
+        "rate": float(totals.sum() / risk.sum()),
+        "share of zero counts": float(np.mean(panel.count == 0)),
+        "largest count": int(panel.count.max()),
+        "subjects without events": int(np.sum(totals == 0)),
+        "subject totals, mean": float(totals.mean()),
+        "subject totals, variance": float(totals.var(ddof=1)) if len(totals) > 1 else np.nan,
+        "overdispersion": statistic,
+        "gaps": gaps,
+        "subjects with gaps": gapped,
+        "late entries": int(np.sum(entry > panel.window[0])),
+        "covariates": _listed(panel._covariates),
+        "interval covariates": _listed(panel._interval_covariates),
+    }
+    title = f"Panel of {plural(panel.n_subjects, 'subject')} (rate per {_singular(unit)})"
+    remarks = _remark(statistic, len(totals))
+    return PanelSummary(title, quantities, (*remarks, *panel.notes))
+
+
+def subject_totals(panel: PanelCounts) -> tuple[Any, Any]:
+    """Events, and exposure times length, of each subject."""
+    weight = panel.exposure * (panel.stop - panel.start)
+    index, n = panel.subject_index, panel.n_subjects
+    totals = np.bincount(index, weights=panel.count, minlength=n)
+    return totals, np.bincount(index, weights=weight, minlength=n)
+
+
+def overdispersion(totals: Any, risk: Any) -> float:
+    r"""Pearson's statistic of subject totals over its degrees of freedom.
+
+    .. math::
+        \frac{1}{K - 1} \sum_k \frac{(m_k - \hat\mu R_k)^2}{\hat\mu R_k},
+        \quad \hat\mu = \frac{\sum_k m_k}{\sum_k R_k}
+
+    Each subject is held against a common constant rate over its own exposure time :math:`R_k`, so
+    unequal follow-up does not count as overdispersion (a rate that changes with time does, a
+    little, if follow-up differs). About 1 for Poisson counts; NaN without events or with one
+    subject.
+
+    Parameters
+    ----------
+    totals : (n_subjects,) array
+        Events of each subject.
+    risk : (n_subjects,) array
+        Exposure times length, summed over its intervals.
+    """
+    if len(totals) < 2 or totals.sum() == 0:
+        return float("nan")
+    expected = risk * totals.sum() / risk.sum()
+    return float(np.sum((totals - expected) ** 2 / expected) / (len(totals) - 1))
+
+
+def _remark(statistic: float, n_subjects: int) -> tuple[str, ...]:
+    """One sentence if subject totals vary more than a Poisson model allows."""
+    if not statistic > LARGE_DISPERSION:
+        return ()
+    from scipy.stats import chi2
+
+    freedom = n_subjects - 1
+    if chi2.sf(statistic * freedom, freedom) > RARE:
+        return ()
+    return (
+        f"subject totals vary {statistic:.1f} times as much as equal rates would explain: some "
+        "subjects have far more events than others, so a model needs subject effects",
+    )
+
+
+def _gaps(panel: PanelCounts) -> tuple[int, int]:
+    """Number of gaps between a subject's intervals, and of subjects that have one."""
+    same = panel.subject_index[1:] == panel.subject_index[:-1]
+    gap = same & (panel.start[1:] > panel.stop[:-1])
+    return int(gap.sum()), len(np.unique(panel.subject_index[1:][gap]))
+
+
+def _spread(values: Any) -> str:
+    """Median and range."""
+    middle = shown_number(round(float(np.median(values)), 6))
+    low, high = (shown_number(float(f"{v:.6g}")) for v in (values.min(), values.max()))
+    return f"{middle} (from {low} to {high})"
+
+
+def _listed(frame: pd.DataFrame | None) -> str:
+    return "none" if frame is None else ", ".join(str(name) for name in frame.columns)
+
+
+def _singular(unit: str) -> str:
+    return unit[:-1] if unit.endswith("s") else unit
+
+
+def _shown(value: float | int | str) -> str:
+    """Write whole numbers in full and others to four digits."""
+    if isinstance(value, str):
+        return value
+    if np.isnan(value):
+        return "not defined"
+    number = float(value)
+    return f"{number:,.0f}" if number.is_integer() else f"{number:,.4g}"
+
+
+def panel_html(panel: PanelCounts, n_rows: int = 5) -> str:
+    """First rows of a panel as an HTML table, for notebooks."""
+    head = panel[: min(n_rows, panel.n_subjects)].to_frame().head(n_rows)
+    rows = [[_cell(value) for value in row] for row in head.itertuples(index=False)]
+    more = panel.n_intervals - len(rows)
+    remarks = (f"and {plural(more, 'more row', 'more rows')}",) if more else ()
+    return html_table(repr(panel).strip("<>"), list(head.columns), rows, remarks)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float | int | np.number) and not isinstance(value, bool):
+        return shown_number(value)
+    return str(value)
+
+
+def html_table(
+    title: str, header: Sequence[Any], rows: Sequence[Sequence[str]], remarks: Sequence[str]
+) -> str:
+    """Render a small table; every text is escaped."""
+    parts = [f"<table><caption>{escape(title)}</caption>"]
+    if header:
+        names = "".join(f"<th>{escape(str(name))}</th>" for name in header)
+        parts.append(f"<thead><tr>{names}</tr></thead>")
+    body = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    parts.append("<tbody>" + "".join(f"<tr>{cells}</tr>" for cells in body) + "</tbody></table>")
+    parts += [f"<p>{escape(remark)}</p>" for remark in remarks]
+    return "".join(parts)

@@ -1,0 +1,257 @@
+"""Times given as numbers, dates or durations, as numbers in one stated unit."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.cells import (
+    BoolArray,
+    Numbers,
+    check_cells,
+    missing_cells,
+    parse_numbers,
+    shown_cell,
+)
+from gp4c.data.checks import Problems
+from gp4c.data.subjects import FloatArray
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: microseconds per unit; a month is a twelfth of 365.25 days
+MICROSECONDS = {
+    "seconds": 1e6,
+    "minutes": 60e6,
+    "hours": 3600e6,
+    "days": 86400e6,
+    "weeks": 7 * 86400e6,
+    "months": 365.25 / 12 * 86400e6,
+    "years": 365.25 * 86400e6,
+}
+
+
+def known_unit(time_unit: str) -> str:
+    """Return the plural name of a unit that dates can be converted to."""
+    name = str(time_unit).strip().lower()
+    for unit in MICROSECONDS:
+        if name in (unit, unit[:-1]):
+            return unit
+    raise PanelDataError(
+        f"times given as dates need a time_unit out of {', '.join(MICROSECONDS)}; "
+        f"found {time_unit!r}"
+    )
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """How the table's times became numbers."""
+
+    unit: str | None = None
+    origin: pd.Timestamp | None = None
+    notes: tuple[str, ...] = ()
+
+    def number(self, value: Any) -> float:
+        """Convert one time given by the user, on the same axis."""
+        if isinstance(value, str | dt.date | np.datetime64):
+            if self.origin is None or self.unit is None:
+                raise PanelDataError(f"the data's times are numbers, not dates; found {value!r}")
+            since = as_moment(value) - as_moment(self.origin)
+            return float(since / np.timedelta64(1, "us")) / MICROSECONDS[self.unit]
+        try:
+            return float(value)
+        except (TypeError, ValueError):
+            raise PanelDataError(f"a time must be a number or a date; found {value!r}") from None
+
+    def window(self, window: Any) -> tuple[float, float] | None:
+        """Convert a window given by the user."""
+        if window is None:
+            return None
+        try:
+            low, high = window
+        except (TypeError, ValueError):
+            raise PanelDataError(
+                f"the window must be two times (t0, t1); found {window!r}"
+            ) from None
+        return self.number(low), self.number(high)
+
+
+def as_moment(value: Any) -> np.datetime64:
+    """Read a date or timestamp, time zones converted to UTC."""
+    import pandas as pd
+
+    try:
+        moment = pd.Timestamp(value)
+    except (TypeError, ValueError):
+        raise PanelDataError(f"not a date: {value!r}") from None
+    if moment.tzinfo is not None:
+        moment = moment.tz_convert("UTC").tz_localize(None)
+    return np.datetime64(int(moment.as_unit("us").value), "us")
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """One column: kind "number", "date" or "duration"; microseconds for the latter two."""
+
+    kind: str
+    values: FloatArray | NDArray[np.int64]
+    missing: BoolArray
+    unreadable: BoolArray
+    too_large: BoolArray
+
+
+def _parse(column: pd.Series[Any]) -> _Cells:
+    """Read one column of times; text and objects are numbers or ISO dates, whichever fits more."""
+    import pandas as pd
+
+    kind = pd.api.types
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(column.cat.categories.dtype)
+    if kind.is_datetime64_any_dtype(column.dtype):
+        return _dates(column, column.isna().to_numpy(dtype=bool))
+    if kind.is_timedelta64_dtype(column.dtype):
+        return _durations(column)
+    numbers = parse_numbers(column)
+    as_numbers = _Cells(
+        "number", numbers.values, numbers.missing, numbers.unreadable, numbers.too_large
+    )
+    if not numbers.unreadable.any() or kind.is_bool_dtype(column.dtype):
+        return as_numbers
+    missing = missing_cells(column)
+    texts = column.astype(object).where(~missing, None)
+    as_dates = _dates(_parse_iso(texts), missing)
+    return as_dates if as_dates.unreadable.sum() < as_numbers.unreadable.sum() else as_numbers
+
+
+def _parse_iso(texts: pd.Series[Any]) -> pd.Series[Any]:
+    import pandas as pd
+
+    try:
+        return pd.to_datetime(texts, errors="coerce", format="ISO8601", utc=True)
+    except (TypeError, ValueError, OverflowError):
+        return pd.Series(pd.NaT, index=texts.index)
+
+
+def _dates(column: pd.Series[Any], missing: BoolArray) -> _Cells:
+    if getattr(column.dtype, "tz", None) is not None or "tz=" in str(column.dtype):
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    moments = column.to_numpy(dtype="datetime64[us]", na_value=np.datetime64("NaT"))
+    bad = np.isnat(moments)
+    none = np.zeros(len(column), dtype=bool)
+    return _Cells("date", moments.view(np.int64), missing, bad & ~missing, none)
+
+
+def _durations(column: pd.Series[Any]) -> _Cells:
+    spans = column.to_numpy(dtype="timedelta64[us]", na_value=np.timedelta64("NaT"))
+    missing = np.isnat(spans)
+    none = np.zeros(len(column), dtype=bool)
+    return _Cells("duration", spans.view(np.int64), missing, none, none)
+
+
+def read_times(
+    problems: Problems,
+    columns: Mapping[str, pd.Series[Any]],
+    time_unit: str | None,
+    origin: Any = None,
+    zero: str | None = None,
+    names: Mapping[str, str] | None = None,
+    optional: Collection[str] = (),
+) -> tuple[dict[str, FloatArray], TimeAxis]:
+    """Read columns of times on one axis.
+
+    Parameters
+    ----------
+    problems : Problems
+        Collects cells that are missing or no time.
+    columns : mapping of str to Series
+        Columns by role.
+    time_unit : str, optional
+        Any text for numbers; for dates a known unit, "days" if absent.
+    origin : date, optional
+        Time 0 of dates.
+    zero : str, optional
+        Role whose earliest date is time 0 if no origin is given; default any.
+    names : mapping of str to str, optional
+        Column name of each role, for messages.
+    optional : collection of str
+        Roles whose cells may be missing.
+
+    Returns
+    -------
+    times : dict of float arrays
+        NaN where a cell was flagged.
+    axis : TimeAxis
+    """
+    cells = {name: _parse(column) for name, column in columns.items()}
+    axis = _axis(cells, time_unit, origin, zero)
+    times = {name: _on_axis(cell, axis) for name, cell in cells.items()}
+    for role, cell in cells.items():
+        name = role if names is None else names[role]
+        missing = cell.missing & (role not in optional)
+        read = Numbers(times[role], missing, cell.unreadable, cell.too_large)
+        check_cells(problems, name, columns[role], read, "a number or a date")
+        problems.flag(
+            cell.too_large,
+            f"{name!r} must be at most 2^53 in size, or rounding would move it",
+            partial(shown_cell, columns[role]),
+        )
+    return times, axis
+
+
+def _axis(
+    cells: Mapping[str, _Cells], time_unit: str | None, origin: Any, zero: str | None
+) -> TimeAxis:
+    """Choose the axis; numbers, dates and durations do not mix."""
+    kinds = {cell.kind for cell in cells.values() if not cell.missing.all()} or {"number"}
+    if len(kinds) > 1:
+        said = ", ".join(f"{name!r} holds {cell.kind}s" for name, cell in cells.items())
+        raise PanelDataError(f"times must be all numbers, all dates or all durations; {said}")
+    kind = kinds.pop()
+    if kind != "date" and origin is not None:
+        raise PanelDataError(f"origin is for times given as dates; found {origin!r}")
+    if kind == "number":
+        return TimeAxis(None if time_unit is None else str(time_unit))
+    return _calendar_axis(kind, cells, time_unit, origin, zero)
+
+
+def _on_axis(cell: _Cells, axis: TimeAxis) -> FloatArray:
+    """Times as floats, NaN where the cell is no time."""
+    if cell.kind == "number":
+        return cell.values.astype(np.float64)
+    if axis.unit is None:  # the column is missing throughout
+        return np.full(len(cell.values), np.nan)
+    shift = 0 if axis.origin is None else int(as_moment(axis.origin).astype(np.int64))
+    values = (cell.values - shift) / MICROSECONDS[axis.unit]
+    return np.where(cell.missing | cell.unreadable, np.nan, values)
+
+
+def _calendar_axis(
+    kind: str, cells: Mapping[str, _Cells], time_unit: str | None, origin: Any, zero: str | None
+) -> TimeAxis:
+    """Choose unit and origin for dates or durations, and say so."""
+    import pandas as pd
+
+    unit = known_unit("days" if time_unit is None else time_unit)
+    if kind == "duration":
+        note = f"durations were converted to {unit}"
+        return TimeAxis(unit, None, (note,) if time_unit is None else ())
+    if origin is not None:
+        moment = as_moment(origin)
+    else:
+        chosen = [cell for name, cell in cells.items() if zero in (None, name)]
+        earliest = [
+            int(cell.values[~(cell.missing | cell.unreadable)].min())
+            for cell in chosen
+            if not (cell.missing | cell.unreadable).all()
+        ]
+        moment = np.datetime64(min(earliest, default=0), "us")
+    stamp = pd.Timestamp(moment)
+    day = stamp.date().isoformat() if stamp == stamp.normalize() else stamp.isoformat(sep=" ")
+    return TimeAxis(unit, stamp, (f"dates were converted to {unit} since {day}",))

@@ -1,0 +1,267 @@
+"""From a table of visits, with counts since the last visit or in total, to panel intervals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp4c.data.build import assemble, check_roles, without_missing_counts
+from gp4c.data.cells import BoolArray, missing_cells, read_counts, read_exposure, read_labels
+from gp4c.data.checks import SHOWN, Problems, check_choice, plural, shown_number
+from gp4c.data.frames import Table
+from gp4c.data.ordering import row_order
+from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
+from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class _Visits:
+    """Visits in order: subject by subject, each in the order of the table or of time."""
+
+    rows: IndexArray  # position in the table
+    index: IndexArray
+    labels: LabelArray
+    time: FloatArray
+    first: BoolArray  # the subject's first visit
+    entry: FloatArray  # where the subject's first interval starts
+
+    @property
+    def before(self) -> FloatArray:
+        """Time of the visit before, or the subject's entry."""
+        return np.where(self.first, self.entry, np.concatenate([[np.nan], self.time[:-1]]))
+
+
+def fields_from_visits(
+    table: Table,
+    *,
+    names: dict[str, str],
+    exposure: str | None,
+    origin: Any,
+    cumulative: bool,
+    sort: bool,
+    window: Any,
+    time_unit: str | None,
+    missing: str,
+) -> dict[str, Any]:
+    """Validate a table with one row per subject and visit.
+
+    Parameters
+    ----------
+    table : Table
+    names : dict
+        Columns of the roles subject, time and count.
+    exposure, origin, cumulative, sort, window, time_unit, missing
+        As in :meth:`PanelCounts.from_visits`.
+
+    Returns
+    -------
+    dict
+        Arguments of ``PanelCounts._from_arrays``.
+    """
+    check_choice("missing", missing, ("error", "drop"))
+    entry_column = origin if isinstance(origin, str) and origin in table.columns else None
+    extra = {"exposure": exposure, "origin": entry_column}
+    roles = {**names, **{role: name for role, name in extra.items() if name is not None}}
+    check_roles(table, roles)
+    notes: tuple[str, ...] = ()
+    if cumulative:  # a visit without a total joins its interval to the next
+        table, notes = without_missing_counts(table, names["subject"], names["count"], missing)
+    problems = Problems(table.locate)
+    visits, axis = _read_visits(problems, table, roles, origin, (time_unit, sort))
+    count, uncounted = _read_counts(problems, table, names["count"], cumulative, missing)
+    count, uncounted = count[visits.rows], uncounted[visits.rows]
+    baseline = _check_visits(problems, visits, count, uncounted, origin, cumulative)
+    if cumulative:
+        count = _increments(problems, visits, count)
+    kept = ~baseline & ~uncounted
+    weight = None
+    if exposure is not None:
+        column = table.columns[exposure].iloc[visits.rows].reset_index(drop=True)
+        weight = _read_exposure(problems, exposure, column, visits, (count, kept))
+    problems.raise_any()
+    if not kept.any():
+        raise PanelDataError("no visit closes an interval with a count; nothing is left")
+    arrays = {
+        "start": visits.before[kept],
+        "stop": visits.time[kept],
+        "count": count[kept],
+        "exposure": None if weight is None else weight[kept],
+    }
+    return assemble(
+        table.take(visits.rows[kept]),
+        roles,
+        (visits.index[kept], visits.labels),
+        arrays,
+        (axis, window),
+        (*notes, *_left_out(visits, uncounted & ~baseline, kept)),
+    )
+
+
+def _read_visits(
+    problems: Problems,
+    table: Table,
+    roles: dict[str, str],
+    origin: Any,
+    options: tuple[str | None, bool],
+) -> tuple[_Visits, TimeAxis]:
+    """Read labels and times and put the visits in order."""
+    time_unit, sort = options
+    index, labels = read_labels(problems, roles["subject"], table.columns[roles["subject"]])
+    timed = [role for role in ("time", "origin") if role in roles]
+    columns: dict[str, pd.Series[Any]] = {role: table.columns[roles[role]] for role in timed}
+    date = origin if _is_date(origin) and "origin" not in roles else None
+    times, axis = read_times(
+        problems,
+        columns,
+        time_unit,
+        date,
+        zero="origin" if "origin" in roles else None,
+        names=roles,
+    )
+    if axis.origin is not None and not (date or origin is None or "origin" in roles):
+        raise PanelDataError(
+            "visit times are dates, so say where a subject's first interval starts: origin=a date, "
+            "origin='column of entry dates', or origin=None for each subject's first visit; "
+            f"found origin={origin!r}"
+        )
+    time = times["time"]
+    rows = row_order(index, time) if sort else np.argsort(index, kind="stable")
+    rows = np.arange(len(index)) if rows is None else rows
+    ordered = index[rows]
+    first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+    if "origin" in roles:
+        entry = times["origin"][rows]
+        _check_constant(
+            problems, roles["origin"], table.columns[roles["origin"]], rows, first, entry
+        )
+    else:
+        entry = np.full(len(rows), np.nan if origin is None else axis.number(origin))
+    return _Visits(rows, ordered, labels, time[rows], first, entry), axis
+
+
+def _is_date(origin: Any) -> bool:
+    """Whether an origin was given as a date rather than as a number."""
+    return origin is not None and not isinstance(origin, int | float | np.number)
+
+
+def _check_constant(
+    problems: Problems,
+    name: str,
+    column: pd.Series[Any],
+    rows: IndexArray,
+    first: BoolArray,
+    entry: FloatArray,
+) -> None:
+    """The entry of a subject must be the same in all its rows."""
+    moved = np.zeros(len(rows), dtype=bool)
+    moved[rows[1:]] = ~first[1:] & (entry[1:] != entry[:-1])
+    problems.flag(
+        moved & ~missing_cells(column),
+        f"{name!r} must be the same in all rows of a subject",
+        lambda row: f"found another one, {column.iloc[row]}",
+    )
+
+
+def _read_counts(
+    problems: Problems, table: Table, name: str, cumulative: bool, missing: str
+) -> tuple[IntArray, BoolArray]:
+    """Counts by table row, and a mask of rows left without one."""
+    column = table.columns[name]
+    uncounted = np.zeros(table.n_rows, dtype=bool)
+    if missing == "drop" and not cumulative:
+        uncounted = missing_cells(column)
+        column = column.astype(object).mask(uncounted, 0)
+    return read_counts(problems, name, column), uncounted
+
+
+def _read_exposure(
+    problems: Problems,
+    name: str,
+    column: pd.Series[Any],
+    visits: _Visits,
+    counted: tuple[IntArray, BoolArray],
+) -> FloatArray:
+    """Exposures in the order of the visits; those of visits that are left out do not matter."""
+    count, kept = counted
+    if not kept.all():
+        column = column.astype(object).where(kept, 1.0)
+    by_visit = problems.relocated(visits.rows)
+    return read_exposure(by_visit, name, column, np.where(kept, count, 0))
+
+
+def _check_visits(
+    problems: Problems,
+    visits: _Visits,
+    count: IntArray,
+    uncounted: BoolArray,
+    origin: Any,
+    cumulative: bool,
+) -> BoolArray:
+    """Flag visits out of order; return the mask of baseline visits, which close no interval."""
+    entry, time, first = visits.entry, visits.time, visits.first
+    baseline = first.copy() if origin is None else first & (time == entry)
+    backward = ~first & (time <= visits.before) & (visits.index >= 0)
+    _flag_pairs(problems, visits, backward, "visit times must increase within a subject", time)
+    for visit in _some(problems, first & (time < entry)):
+        problems.add(
+            [int(visits.rows[visit])],
+            f"visits must come after the origin {shown_number(entry[visit])}; subject "
+            f"{visits.labels[visits.index[visit]]} has one at {shown_number(time[visit])}",
+        )
+    if not cumulative:
+        for visit in _some(problems, baseline & (count > 0) & ~uncounted):
+            problems.add(
+                [int(visits.rows[visit])],
+                "a visit that only starts the observation must have count 0; subject "
+                f"{visits.labels[visits.index[visit]]} has {count[visit]}",
+            )
+    return baseline
+
+
+def _some(problems: Problems, bad: BoolArray) -> list[int]:
+    """First few positions of a mask; the rest are only counted."""
+    where = np.flatnonzero(bad)
+    problems.hide(max(len(where) - SHOWN, 0))
+    return [int(k) for k in where[:SHOWN]]
+
+
+def _flag_pairs(
+    problems: Problems, visits: _Visits, bad: BoolArray, rule: str, values: Any
+) -> None:
+    """Record steps from one visit to the next that go the wrong way."""
+    for visit in _some(problems, bad):
+        problems.add(
+            [int(visits.rows[visit])],
+            f"{rule}; subject {visits.labels[visits.index[visit]]} goes "
+            f"{shown_number(values[visit - 1])} → {shown_number(values[visit])}",
+        )
+
+
+def _increments(problems: Problems, visits: _Visits, count: IntArray) -> IntArray:
+    """Counts since the last visit, from totals."""
+    step = np.diff(count, prepend=0)
+    _flag_pairs(
+        problems,
+        visits,
+        ~visits.first & (step < 0),
+        "cumulative counts must not decrease within a subject",
+        count,
+    )
+    return np.where(visits.first, count, step)
+
+
+def _left_out(visits: _Visits, gaps: BoolArray, kept: BoolArray) -> tuple[str, ...]:
+    """Say which intervals and subjects are not in the panel."""
+    notes = []
+    if gaps.any():
+        notes.append(f"{plural(int(gaps.sum()), 'interval')} without a count left out, as a gap")
+    lost = len(visits.labels) - len(np.unique(visits.index[kept]))
+    if lost:
+        notes.append(f"{plural(lost, 'subject')} without any counted interval left out")
+    return tuple(notes)
