@@ -173,6 +173,4 @@ def quasi_newton_e_step(
     if -result.fun <= here.bound.total:
         return EStep(start, here, (here.bound.total,), bool(result.success))
     q, _ = unpack(result.x)
-    return EStep(
-        q, work.evaluate(hyper, q), (here.bound.total, *path), bool(result.success)
-    )
+    return EStep(q, work.evaluate(hyper, q), (here.bound.total, *path), bool(result.success))

@@ -1,4 +1,4 @@
-"""Search over the hyper-parameters (a, γ, g) with q at its optimum for each of them.
+"""Search over the hyper-parameters (a, γ, g, α) with q at its optimum for each of them.
 
 The gradient of the maximised bound is the partial gradient at the optimal q (envelope theorem).
 The bound has several optima, in the length-scale and in the signs of f, so the search first
@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.design.kernels import Kernel
+from gp4c.design.observations import Observations
 from gp4c.design.quadrature import Grid
 from gp4c.inference.ascent import Ascent, maximise
 from gp4c.inference.estep import EStep, e_step
-from gp4c.inference.likelihood import Likelihood, Observations
+from gp4c.inference.likelihood import Likelihood
 from gp4c.inference.sparse_prior import Hyper, SparsePrior
 from gp4c.inference.variational import Gaussian, Sites, Workspace
 
@@ -31,6 +32,7 @@ MAX_LENGTH_SCALE = 2.0
 MAX_SPACING = 1.5
 VARIANCE_BOUNDS = (1e-8, 1e2)
 MEAN_BOUNDS = (0.0, 10.0)
+SHAPE_BOUNDS = (1e-3, 1e6)
 #: nodes per gap between inducing inputs: integrals to 1e-11 at spacings up to 0.8 and 1.5
 FINE_ORDER, COARSE_ORDER = 12, 16
 
@@ -43,6 +45,7 @@ class Problem:
     kernel: Kernel
     count_term: str = "lemma2"
     b: float = 0.3
+    effect: str | None = None
     n_inducing: int | None = None
     tol: float = 1e-8
     _likelihoods: dict[int, Likelihood] = field(default_factory=dict)
@@ -64,7 +67,9 @@ class Problem:
         if size not in self._likelihoods:
             order = FINE_ORDER if self.n_inducing is None else COARSE_ORDER
             grid = Grid.on(np.linspace(0.0, 1.0, max(size, 2)), order)
-            self._likelihoods[size] = Likelihood.of(self.data, grid, self.count_term, self.b)
+            self._likelihoods[size] = Likelihood.of(
+                self.data, grid, self.count_term, self.b, self.effect
+            )
         return self._likelihoods[size]
 
     def workspace(self, length_scale: float, size: int | None = None) -> Workspace:
@@ -102,7 +107,7 @@ def positive_start(work: Workspace, hyper: Hyper) -> Gaussian:
 
     The precision is the exact optimum of the b = 0 bound; the mean is the ridge fit of f = 1.
     """
-    weights = work.likelihood.exposure_weights
+    weights = work.likelihood.exposure.base_weights
     sites = Sites(weights, 2 * weights, tuple(_empty_sites(work)))
     return work.from_sites(hyper, sites) or Gaussian.prior(work.size)
 
@@ -126,7 +131,7 @@ def solve_q(
 
 
 class _Climb:
-    """One maximisation over free coordinates of (ln a, ln γ, g), warm-started throughout."""
+    """One maximisation over free coordinates of (ln a, ln γ, g, ln α), warm-started throughout."""
 
     def __init__(self, problem: Problem, size: int, log_prior: LogPrior, e_tol: float):
         self.problem, self.size, self.log_prior, self.e_tol = problem, size, log_prior, e_tol
@@ -158,6 +163,7 @@ class _Climb:
                 np.log((shortest, MAX_LENGTH_SCALE)),
                 np.log(VARIANCE_BOUNDS),
                 MEAN_BOUNDS,
+                np.log(SHAPE_BOUNDS),
             ]
         )
 
@@ -176,14 +182,14 @@ def climb(
     problem: Problem,
     start: Hyper,
     *,
-    free: tuple[bool, bool, bool] = (True, True, True),
+    free: tuple[bool, bool, bool, bool],
     log_prior: LogPrior = flat_prior,
     near: EStep | None = None,
     size: int | None = None,
     tol: float = 1e-6,
     max_iter: int = 200,
 ) -> Optimum:
-    """Maximise over the free ones of (a, γ, g) from one start.
+    """Maximise over the free ones of (a, γ, g, α) from one start.
 
     Parameters
     ----------
@@ -223,28 +229,32 @@ def search(
     mean : float, optional
         Fix g at this value; None learns it.
     """
-    free_mean = mean is None
+    free_mean, free_shape = mean is None, problem.effect == "gamma"
     profile: list[Optimum] = []
-    guess = Hyper(1.0, 0.1, 0.95 if mean is None else mean)
+    guess = Hyper(1.0, 0.1, 0.95 if mean is None else mean, 1.0 if free_shape else np.inf)
     # short length-scales cost most and matter least: stop once two in a row are far behind
     for length_scale in length_scale_grid(problem):
         rough = climb(
             problem,
             guess.with_length_scale(float(length_scale)),
-            free=(False, True, free_mean),
+            free=(False, True, free_mean, free_shape),
             log_prior=log_prior,
             near=profile[-1].estep if profile else None,
             tol=3e-2,
             max_iter=4,
         )
         profile.append(rough)
-        guess = replace(guess, variance=float(np.clip(rough.hyper.variance, 0.05, 0.5)))
+        guess = replace(
+            guess,
+            variance=float(np.clip(rough.hyper.variance, 0.05, 0.5)),
+            shape=rough.hyper.shape,
+        )
         best = max(p.value for p in profile)
         if len(profile) >= 4 and all(p.value < best - 20 for p in profile[-2:]):
             break
     found = [
         climb(
-            problem, p.hyper, free=(True, True, free_mean), log_prior=log_prior,
+            problem, p.hyper, free=(True, True, free_mean, free_shape), log_prior=log_prior,
             near=p.estep, size=p.work.size, tol=tol, max_iter=max_iter,
         )
         for p in _local_maxima(profile)[:n_climbs]
@@ -256,4 +266,6 @@ def _local_maxima(profile: list[Optimum]) -> list[Optimum]:
     """Points of the profile not below their neighbours, best first."""
     values = np.array([-np.inf, *(p.value for p in profile), -np.inf])
     peak = (values[1:-1] >= values[:-2]) & (values[1:-1] >= values[2:])
-    return sorted((p for p, keep in zip(profile, peak, strict=True) if keep), key=lambda p: -p.value)
+    return sorted(
+        (p for p, keep in zip(profile, peak, strict=True) if keep), key=lambda p: -p.value
+    )

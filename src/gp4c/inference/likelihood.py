@@ -5,55 +5,21 @@ Everything is in unit time and unit rate; what the scaling costs is in `constant
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gp4c.design.observations import Observations
 from gp4c.design.quadrature import Grid, IntervalIntegrals
 from gp4c.inference.count_terms import LEMMA2_CONSTANT, lemma2, pointwise
+from gp4c.inference.exposure import SUBJECT_COSTS, Exposure
 from gp4c.inference.log_square import expected_log_square
 
 Floats = NDArray[np.float64]
 
 COUNT_TERMS = ("lemma2", "pointwise", "exact")
-
-
-@dataclass(frozen=True)
-class Observations:
-    """Distinct intervals and exact events, scaled to the unit window and the unit rate.
-
-    Attributes
-    ----------
-    start, stop : (J,)
-        Distinct intervals in [0, 1].
-    count : (J,)
-        Events c_j in them.
-    exposure : (J,)
-        n_j times the unit rate: ∫ of the unit-rate intensity times this is the expected count.
-    events : (N,)
-        Exact event times in [0, 1] (subjects seen continuously).
-    event_start, event_stop, event_exposure : (E,)
-        The windows over which those subjects were seen.
-    constant : float
-        What scaling adds to the log-likelihood: Σ c ln(rate · exposure), events alike.
-    """
-
-    start: Floats
-    stop: Floats
-    count: Floats
-    exposure: Floats
-    events: Floats
-    event_start: Floats
-    event_stop: Floats
-    event_exposure: Floats
-    constant: float
-
-    @property
-    def total(self) -> float:
-        """All events, counted or timed."""
-        return float(self.count.sum() + len(self.events))
 
 
 @dataclass(frozen=True)
@@ -73,8 +39,8 @@ class Likelihood:
 
     Attributes
     ----------
-    exposure_weights : (Q,)
-        ω with Σ_j n_j ∫_j h = Σ_q ω_q h(x_q): the whole exposure term in one vector.
+    exposure : Exposure
+        The cost of E f² at the nodes.
     integrals, start, stop, count
         The intervals with at least one event; the others enter through the exposure only.
     to_events : (N, Q) or None
@@ -86,7 +52,7 @@ class Likelihood:
     """
 
     grid: Grid
-    exposure_weights: Floats
+    exposure: Exposure
     integrals: IntervalIntegrals
     start: Floats
     stop: Floats
@@ -97,20 +63,25 @@ class Likelihood:
     constant: float
 
     @classmethod
-    def of(cls, data: Observations, grid: Grid, count_term: str, b: float) -> Likelihood:
+    def of(
+        cls, data: Observations, grid: Grid, count_term: str, b: float, effect: str | None = None
+    ) -> Likelihood:
         """Lay the observations on a grid."""
         seen = data.count > 0
         start, stop = data.start[seen], data.stop[seen]
-        weights = IntervalIntegrals(grid, data.start, data.stop).transpose(data.exposure)
-        if len(data.event_start):
-            timed = IntervalIntegrals(grid, data.event_start, data.event_stop)
-            weights = weights + timed.transpose(data.event_exposure)
+        everywhere = IntervalIntegrals(grid, data.start, data.stop)
+        exposure = Exposure(everywhere.transpose(data.exposure))
+        if effect is not None:
+            exposure = replace(
+                exposure, integrals=everywhere, by_subject=data.by_subject, totals=data.totals,
+                subject_cost=SUBJECT_COSTS[effect],
+            )  # fmt: skip
         constant = data.constant
         if count_term == "lemma2":
             constant -= LEMMA2_CONSTANT * float(data.count.sum())
         return cls(
             grid=grid,
-            exposure_weights=weights,
+            exposure=exposure,
             integrals=IntervalIntegrals(grid, start, stop),
             start=start,
             stop=stop,
@@ -121,17 +92,17 @@ class Likelihood:
             constant=constant,
         )
 
-    def node_terms(self, mean: Floats, variance: Floats) -> NodeTerms:
+    def node_terms(self, mean: Floats, variance: Floats, shape: float) -> NodeTerms:
         """All terms but the exact count term, which needs covariances (see `exact`)."""
         counts, by_mean, by_variance = self._counts(mean, variance)
         events, event_mean, event_variance = self._events(mean, variance)
-        exposure = float(self.exposure_weights @ (mean**2 + variance))
+        exposure, weights = self.exposure(mean**2 + variance, shape)
         return NodeTerms(
             counts=counts,
             events=events,
             exposure=exposure,
-            by_mean=by_mean + event_mean - 2 * mean * self.exposure_weights,
-            by_variance=by_variance + event_variance - self.exposure_weights,
+            by_mean=by_mean + event_mean - 2 * mean * weights,
+            by_variance=by_variance + event_variance - weights,
         )
 
     def _counts(self, mean: Floats, variance: Floats) -> tuple[float, Floats, Floats]:

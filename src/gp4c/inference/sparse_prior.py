@@ -26,23 +26,28 @@ class Hyper:
     length_scale : a
     variance : γ
     mean : g, the constant prior mean of f
+    shape : α of the gamma frailty; infinite without one
     """
 
     length_scale: float
     variance: float
     mean: float
+    shape: float = np.inf
 
     def to_vector(self) -> Floats:
-        """(ln a, ln γ, g), the coordinates of the search."""
-        return np.array([np.log(self.length_scale), np.log(self.variance), self.mean])
+        """(ln a, ln γ, g, ln α), the coordinates of the search."""
+        return np.array(
+            [np.log(self.length_scale), np.log(self.variance), self.mean, np.log(self.shape)]
+        )
 
     @classmethod
     def from_vector(cls, vector: Floats) -> Hyper:
         """Invert :meth:`to_vector`."""
-        return cls(float(np.exp(vector[0])), float(np.exp(vector[1])), float(vector[2]))
+        a, gamma, g, alpha = vector
+        return cls(float(np.exp(a)), float(np.exp(gamma)), float(g), float(np.exp(alpha)))
 
     def with_length_scale(self, length_scale: float) -> Hyper:
-        """The same γ and g at another length-scale."""
+        """The same γ, g and α at another length-scale."""
         return replace(self, length_scale=length_scale)
 
 
@@ -66,7 +71,9 @@ class SparsePrior:
 
     def covariance_derivative(self, x: Floats, y: Floats) -> Floats:
         """∂k(x, y)/∂ln a for all pairs along the last axis."""
-        return self.kernel.log_derivative(np.abs(x[..., :, None] - y[..., None, :]), self.length_scale)
+        return self.kernel.log_derivative(
+            np.abs(x[..., :, None] - y[..., None, :]), self.length_scale
+        )
 
     def features(self, x: Floats) -> Floats:
         """b(x)ᵀ for each x, shape (X, M)."""

@@ -152,7 +152,7 @@ class Workspace:
     def evaluate(self, hyper: Hyper, q: Gaussian) -> Evaluation:
         """The bound and its gradients by the mean and covariance of q."""
         mean, variance = self.moments(hyper, q)
-        terms = self.likelihood.node_terms(mean, variance)
+        terms = self.likelihood.node_terms(mean, variance, hyper.shape)
         scale, B = np.sqrt(hyper.variance), self.features
         grad_mean = scale * (B.T @ terms.by_mean)
         grad_covariance = hyper.variance * (B.T @ (terms.by_variance[:, None] * B))
@@ -187,7 +187,7 @@ class Workspace:
         return same_blocks and len(sites.slope) == len(self.features)
 
     def hyper_gradient(self, hyper: Hyper, q: Gaussian, at: Evaluation) -> Floats:
-        """∂/∂(ln a, ln γ, g) of the bound at fixed q; at the optimal q, the total derivative."""
+        """∂/∂(ln a, ln γ, g, ln α) of the bound at fixed q; at its optimum, the total derivative."""
         gamma, scale = hyper.variance, np.sqrt(hyper.variance)
         dB = self.prior.features_derivative(self.likelihood.grid.nodes, self.features)
         S = q.covariance
@@ -201,4 +201,5 @@ class Workspace:
             by_length, by_variance, by_prior_mean = (
                 by_length + part[0], by_variance + part[1], by_prior_mean + part[2],
             )  # fmt: skip
-        return np.array([by_length, by_variance, by_prior_mean])
+        by_shape = self.likelihood.exposure.shape_gradient(at.mean**2 + at.variance, hyper.shape)
+        return np.array([by_length, by_variance, by_prior_mean, by_shape])

@@ -1,0 +1,243 @@
+"""The fitted posterior of the intensity λ(t) = scale · f(t)²: a mixture of Gaussian processes f.
+
+One component when hyper-parameters are point estimates and f has one sign pattern; several when
+they are integrated over or when optima with different signs matter. All answers are those of
+the mixture. Times are the user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from gp4c.design.kernels import KERNELS
+from gp4c.design.quadrature import Grid, IntervalIntegrals
+from gp4c.inference.quantiles import shifted_gamma_cdf, solve_quantiles
+from gp4c.inference.sparse_prior import SparsePrior
+
+Floats = NDArray[np.float64]
+
+#: nodes per gap between inducing inputs when integrals of the posterior are taken
+ORDER = 16
+#: residual prior variance (as a share of γ) below which draws leave it out
+NEGLIGIBLE_RESIDUAL = 1e-5
+
+
+@dataclass(frozen=True)
+class Component:
+    """One Gaussian process: hyper-parameters (unit time, unit rate) and q(v) = N(mean, root rootᵀ)."""
+
+    weight: float
+    kernel: str
+    length_scale: float
+    variance: float
+    prior_mean: float
+    inducing: Floats
+    mean: Floats
+    root: Floats
+
+    @cached_property
+    def prior(self) -> SparsePrior:
+        """The kernel factorised at the inducing inputs."""
+        return SparsePrior(KERNELS[self.kernel], self.inducing, self.length_scale)
+
+    def moments(self, x: Floats) -> tuple[Floats, Floats]:
+        """Mean and variance of f at unit times."""
+        B = self.prior.features(x)
+        residual = np.maximum(1.0 - (B**2).sum(axis=1), 0.0)
+        mean = self.prior_mean + np.sqrt(self.variance) * (B @ self.mean)
+        return mean, self.variance * (residual + ((B @ self.root) ** 2).sum(axis=1))
+
+    def spread(self, x: Floats) -> tuple[Floats, Floats, Floats]:
+        """Mean, factor G and residual variance r with f = mean + Gξ + residual, ξ ~ N(0, I)."""
+        B = self.prior.features(x)
+        residual = self.variance * np.maximum(1.0 - (B**2).sum(axis=1), 0.0)
+        scale = np.sqrt(self.variance)
+        return self.prior_mean + scale * (B @ self.mean), scale * (B @ self.root), residual
+
+    def draw(self, x: Floats, size: int, rng: np.random.Generator) -> Floats:
+        """`size` draws of f at unit times, shape (len(x), size)."""
+        mean, G, residual = self.spread(x)
+        draws = mean[:, None] + G @ rng.standard_normal((G.shape[1], size))
+        if residual.max(initial=0.0) > NEGLIGIBLE_RESIDUAL * self.variance:
+            B = self.prior.features(x)
+            left = self.variance * (self.prior.covariance(x, x) - B @ B.T)
+            left[np.diag_indices_from(left)] += 1e-9 * self.variance
+            values, vectors = np.linalg.eigh(left)
+            factor = vectors * np.sqrt(np.maximum(values, 0.0))
+            draws += factor @ rng.standard_normal((len(x), size))
+        return np.asarray(draws)
+
+    def grid(self, low: float, high: float) -> Grid:
+        """Integration grid on [low, high] ∪ [0, 1] with panels between inducing inputs.
+
+        Outside the window panels are one length-scale wide up to 12 of them, where the
+        posterior is the prior again, then one long panel.
+        """
+        edges = np.linspace(0.0, 1.0, max(len(self.inducing), 2))
+        reach = self.length_scale * np.arange(1, 13)
+        if high > 1.0:
+            after = 1.0 + reach[reach < high - 1.0]
+            edges = np.concatenate([edges, after, [high]])
+        if low < 0.0:
+            before = -reach[reach < -low][::-1]
+            edges = np.concatenate([[low], before, edges])
+        return Grid.on(np.unique(edges), ORDER)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Mixture of components on a window, in the user's time.
+
+    Attributes
+    ----------
+    components : tuple of Component
+    window : (t0, t1)
+    rate : float
+        Events per window and unit of exposure that the unit rate stands for: λ(t) = scale · f²,
+        scale = rate / (t1 − t0).
+    """
+
+    components: tuple[Component, ...]
+    window: tuple[float, float]
+    rate: float
+
+    @property
+    def scale(self) -> float:
+        """Intensity per unit of f²."""
+        return self.rate / (self.window[1] - self.window[0])
+
+    @property
+    def weights(self) -> Floats:
+        """Mixture weights."""
+        return np.array([c.weight for c in self.components])
+
+    def unit(self, times: Floats) -> Floats:
+        """Times with the window at [0, 1]."""
+        return (times - self.window[0]) / (self.window[1] - self.window[0])
+
+    # -- the intensity ----------------------------------------------------------------------
+
+    def intensity(self, times: Floats) -> Floats:
+        """E λ(t) = scale · E f²."""
+        total = np.zeros(len(times))
+        for component in self.components:
+            mean, variance = component.moments(self.unit(times))
+            total += component.weight * (mean**2 + variance)
+        return self.scale * total
+
+    def intensity_quantile(self, times: Floats, levels: Floats) -> Floats:
+        """Quantiles of λ(t), shape (levels, times): λ/scale is a noncentral χ² variable with 1 df.
+
+        P(f² ≤ q) = Φ((√q − μ)/σ) − Φ((−√q − μ)/σ), averaged over components and inverted.
+        """
+        moments = [c.moments(self.unit(times)) for c in self.components]
+        means = np.array([m for m, _ in moments])
+        deviations = np.sqrt(np.maximum([v for _, v in moments], 1e-300))
+        weights = self.weights[:, None]
+
+        def cdf(root: Floats) -> Floats:  # of |f|, shape (levels, times)
+            upper = ndtr((root[:, None, :] - means) / deviations)
+            lower = ndtr((-root[:, None, :] - means) / deviations)
+            return np.asarray((weights * (upper - lower)).sum(axis=1))
+
+        top = (np.abs(means) + 40 * deviations).max(axis=0)
+        root = solve_quantiles(cdf, np.zeros_like(top), top, levels)
+        return np.asarray(self.scale * root**2)
+
+    def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
+        """Draws of λ at `times`, shape (size, len(times))."""
+        parts = [c.draw(self.unit(times), n, rng) for c, n in self._shares(size, rng)]
+        return np.asarray(self.scale * np.concatenate(parts, axis=1).T ** 2)
+
+    # -- the cumulative intensity --------------------------------------------------------------
+
+    def expected_integral(self, start: Floats, stop: Floats) -> Floats:
+        """E ∫ λ over each (start, stop], in closed form on the grid."""
+        total = np.zeros(len(start))
+        for component, integrals, grid in self._integrators(start, stop):
+            mean, variance = component.moments(grid.nodes)
+            total += component.weight * integrals.apply(mean**2 + variance)
+        return self.rate * total
+
+    def integral_variance(self, start: Floats, stop: Floats) -> Floats:
+        """Var ∫ λ over each (start, stop]: within components and between them."""
+        cumulants = [k for _, k in self._integral_cumulants(start, stop)]
+        weights = self.weights
+        mean = weights @ [k[0] for k in cumulants]
+        second = weights @ [k[1] + k[0] ** 2 for k in cumulants]
+        return np.asarray(self.rate**2 * np.maximum(second - mean**2, 0.0))
+
+    def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
+        """Quantiles of ∫ λ, shape (levels, intervals).
+
+        ∫ f² is a quadratic form in Gaussians; each component's distribution is replaced by the
+        shifted gamma distribution with its first three cumulants, which are exact
+        (docs/maths.md, section 7).
+        """
+        cumulants = [k for _, k in self._integral_cumulants(start, stop)]
+        weights = self.weights
+
+        def cdf(x: Floats) -> Floats:
+            return np.asarray(
+                sum(w * shifted_gamma_cdf(x, *k) for w, k in zip(weights, cumulants, strict=True))
+            )
+
+        means = np.array([k[0] for k in cumulants])
+        spreads = np.sqrt([k[1] for k in cumulants])
+        top = (means + 60 * spreads).max(axis=0)
+        return np.asarray(self.rate * solve_quantiles(cdf, np.zeros_like(top), top, levels))
+
+    def sample_integrals(
+        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator
+    ) -> Floats:
+        """Draws of ∫ λ over each interval, jointly, shape (size, len(start))."""
+        parts = []
+        shares = dict(enumerate(n for _, n in self._shares(size, rng)))
+        for index, (component, integrals, grid) in enumerate(self._integrators(start, stop)):
+            draws = component.draw(grid.nodes, shares[index], rng)
+            parts.append(np.maximum(integrals.apply(draws**2), 0.0))
+        return np.asarray(self.rate * np.concatenate(parts, axis=1).T)
+
+    # -- pieces -------------------------------------------------------------------------------
+
+    def _integrators(
+        self, start: Floats, stop: Floats
+    ) -> Iterator[tuple[Component, IntervalIntegrals, Grid]]:
+        low, high = self.unit(start), self.unit(stop)
+        for component in self.components:
+            grid = component.grid(low.min(initial=0.0), high.max(initial=1.0))
+            yield component, IntervalIntegrals(grid, low, high), grid
+
+    def _integral_cumulants(
+        self, start: Floats, stop: Floats
+    ) -> Iterator[tuple[Component, tuple[Floats, Floats, Floats]]]:
+        """First three cumulants of ∫ f² (unit rate) under each component.
+
+        With f = μ + Gξ: H = ∫ GᵀG, l = ∫ Gᵀμ; κ₁ = ∫ μ² + tr H, κ₂ = 2 tr H² + 4 lᵀl,
+        κ₃ = 8 tr H³ + 24 lᵀHl. The unexplained residual enters κ₁ only.
+        """
+        for component, integrals, grid in self._integrators(start, stop):
+            mean, G, residual = component.spread(grid.nodes)
+            size = G.shape[1]
+            products = (G[:, :, None] * G[:, None, :]).reshape(len(mean), -1)
+            H = integrals.apply(products).reshape(-1, size, size)
+            linear = integrals.apply(G * mean[:, None])
+            first = integrals.apply(mean**2 + residual) + np.trace(H, axis1=1, axis2=2)
+            square = H @ H
+            second = 2 * np.trace(square, axis1=1, axis2=2) + 4 * (linear**2).sum(axis=1)
+            third = 8 * (square * H).sum(axis=(1, 2))
+            third += 24 * np.einsum("ji,jik,jk->j", linear, H, linear)
+            yield component, (first, second, third)
+
+    def _shares(self, size: int, rng: np.random.Generator) -> list[tuple[Component, int]]:
+        """How many of `size` draws each component gives."""
+        if len(self.components) == 1:
+            return [(self.components[0], size)]
+        counts = rng.multinomial(size, self.weights / self.weights.sum())
+        return list(zip(self.components, counts.tolist(), strict=True))

@@ -1,0 +1,233 @@
+"""GP4C: one shared event intensity, seen only as counts between visits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gp4c.design.kernels import KERNELS
+from gp4c.design.observations import Observations, observe
+from gp4c.inference.hyper import Optimum, Problem, search
+from gp4c.inference.likelihood import COUNT_TERMS
+from gp4c.inference.threads import one_blas_thread
+from gp4c.models.fitting import exact_bound, mixture, no_event_optimum, warn_unless_converged
+from gp4c.models.gp_base import GaussianProcessModel
+
+if TYPE_CHECKING:
+    from gp4c.data.events import RecurrentEvents
+    from gp4c.data.panel import PanelCounts
+
+
+class GP4C(GaussianProcessModel):
+    r"""Smooth event rate from panel counts: a squared Gaussian process, variationally.
+
+    .. math::
+        \lambda(t) = f(t)^2, \quad f \sim \mathcal{GP}(g, \gamma k_a), \quad
+        m_j \sim \mathrm{Poisson}\Bigl(e_j \int_{s_j}^{t_j} \lambda(t)\,dt\Bigr)
+
+    The posterior of f is approximated by a sparse Gaussian process that maximises a lower bound
+    on the log evidence (Ding, Lee, Sato and Sugiyama, UAI 2018).
+
+    Parameters
+    ----------
+    n_inducing : int, optional
+        Inducing inputs, evenly spaced over the window; chosen from the length-scale if absent.
+    count_term : {"lemma2", "pointwise", "exact"}
+        How E ln ∫ f² enters the bound: the paper's Theorem 1, which is loose and uses `b`; the
+        inequality before its Lemma 2; or the exact value.
+    b : float in [0, 1]
+        Share of the posterior variance kept inside the logarithm of the paper's bound.
+    kernel : {"se", "matern32", "matern52"}
+        Smoothness of f: squared exponential (the paper), or rougher Matérn covariances.
+    mean : "learn" or float
+        Prior mean g of f. A number is in the data's unit (the square root of a rate); 0.0 is
+        the paper's zero-mean form.
+    effect : {None, "weight", "gamma"}
+        Subject effects that multiply the intensity: none; a free weight per subject (the
+        paper's GP4CW); or a gamma frailty, integrated out.
+    tol : float
+        Stop when a step over the hyper-parameters is predicted to gain fewer nats than this.
+    max_iter : int
+        Most steps over the hyper-parameters.
+    random_state : int, optional
+        Seed of the draws behind scores and samples; the fit itself is deterministic.
+
+    Attributes
+    ----------
+    posterior_ : Posterior
+        All that prediction needs.
+    terms_ : Bound
+        The objective at the optimum, term by term.
+    objective_ : float
+        The maximised bound, Σ ln m! left out, every other constant included.
+    elbo_ : float
+        The evidence lower bound of the fitted posterior with the exact count term.
+    length_scale_, variance_, mean_ : float
+        a, γ and g in the data's units.
+    n_inducing_, n_iter_, converged_, history_
+        Inducing inputs used, steps taken, whether they converged, the objective at each.
+    effect_ : str or None
+        The subject effect fitted.
+    frailty_shape_ : float
+        α of the gamma frailty, infinite without one.
+    subject_effects_ : array or None
+        Effect of each subject (posterior mean for gamma), in the order of ``panel.subjects``;
+        their mean is 1 for "weight".
+
+    Examples
+    --------
+    >>> import gp4c
+    >>> placebo = gp4c.load_dataset("bladder").where(treatment="placebo")
+    >>> model = gp4c.GP4C().fit(placebo)
+    >>> low, high = model.cumulative_band(50.0)
+    >>> bool(low < model.cumulative(50.0) < high)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_inducing: int | None = None,
+        count_term: str = "lemma2",
+        b: float = 0.3,
+        kernel: str = "se",
+        mean: str | float = "learn",
+        effect: str | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: int | None = None,
+    ):
+        self.n_inducing = n_inducing
+        self.count_term = count_term
+        self.b = b
+        self.kernel = kernel
+        self.mean = mean
+        self.effect = effect
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(
+        self, panel: PanelCounts, y: None = None, *, events: RecurrentEvents | None = None
+    ) -> Self:
+        """Fit to panel counts, and to exact event times of other subjects if there are any.
+
+        Parameters
+        ----------
+        panel : PanelCounts
+        y : None
+            Ignored; scikit-learn passes it.
+        events : RecurrentEvents, optional
+            Subjects whose event times are known, with the same intensity.
+        """
+        self._check_parameters()
+        window = panel.window if events is None else _union(panel.window, events.window)
+        data = observe(panel, events, window)
+        with one_blas_thread():
+            problem = self._problem(data)
+            optimum = self._optimise(problem)
+            self._store(problem, optimum)
+        self.time_unit_ = panel.time_unit
+        warn_unless_converged(self, optimum)
+        return self
+
+    def _problem(self, data: Observations) -> Problem:
+        return Problem(
+            data, KERNELS[self.kernel], self.count_term, self.b, self.effect, self.n_inducing
+        )
+
+    def _optimise(self, problem: Problem) -> Optimum:
+        if problem.data.total == 0:
+            return no_event_optimum(problem)
+        scale = np.sqrt(problem.data.rate / np.diff(problem.data.window)[0])
+        mean = None if isinstance(self.mean, str) else float(self.mean) / scale
+        return search(problem, mean=mean, tol=self.tol, max_iter=self.max_iter)
+
+    def _store(self, problem: Problem, optimum: Optimum) -> None:
+        """Set the fitted attributes, in the user's units."""
+        data, evaluation = problem.data, optimum.estep.evaluation
+        self.window_ = data.window
+        self.effect_ = self.effect
+        self.frailty_shape_ = optimum.hyper.shape
+        self.subject_effects_ = None
+        rate = data.rate
+        exposure = optimum.work.likelihood.exposure
+        if exposure.subject_cost is not None and exposure.totals is not None:
+            expected = exposure.expected(evaluation.mean**2 + evaluation.variance)
+            effects = exposure.subject_cost.weight(exposure.totals, expected, optimum.hyper.shape)
+            # f and free weights share a scale: the mean weight is 1
+            shared = float(effects.mean()) if self.effect == "weight" else 1.0
+            self.subject_effects_ = effects / shared
+            rate *= shared
+        self.posterior_ = mixture([optimum], [1.0], self.kernel, data.window, rate)
+        scale = self.posterior_.scale
+        self.length_scale_ = optimum.hyper.length_scale * (data.window[1] - data.window[0])
+        self.variance_ = optimum.hyper.variance * scale
+        self.mean_ = optimum.hyper.mean * np.sqrt(scale)
+        self.terms_ = evaluation.bound
+        self.objective_ = evaluation.bound.total
+        self.elbo_ = exact_bound(problem, optimum)
+        self.n_inducing_ = optimum.work.size
+        self.history_ = np.array([*optimum.path, self.objective_])
+        self.n_iter_ = len(optimum.path)
+        self.converged_ = optimum.converged
+
+    def _check_parameters(self) -> None:
+        _check_choice("count_term", self.count_term, COUNT_TERMS)
+        _check_choice("kernel", self.kernel, tuple(KERNELS))
+        _check_choice("effect", self.effect, (None, "weight", "gamma"))
+        if not 0 <= self.b <= 1:
+            raise ValueError(f"b must be in [0, 1], not {self.b!r}")
+        if isinstance(self.mean, str) and self.mean != "learn":
+            raise ValueError(f"mean must be 'learn' or a number, not {self.mean!r}")
+        if self.n_inducing is not None and self.n_inducing < 2:
+            raise ValueError(f"n_inducing must be at least 2, not {self.n_inducing!r}")
+
+    def elbo_gap(self) -> float:
+        """How many nats the fitted objective lies below the evidence lower bound of its own q."""
+        self._check_fitted()
+        return float(self.elbo_ - self.objective_)
+
+
+class GP4CW(GP4C):
+    """GP4C with one free weight per subject (Appendix F of the paper): ``effect="weight"``.
+
+    The scale that f and the weights share is fixed by a mean weight of 1. Scores of held-out
+    subjects use weights fitted to those same subjects, as in the paper; that is not a
+    prediction (see ``score(new_subjects=True)``).
+    """
+
+    def __init__(
+        self,
+        *,
+        n_inducing: int | None = None,
+        count_term: str = "lemma2",
+        b: float = 0.3,
+        kernel: str = "se",
+        mean: str | float = "learn",
+        tol: float = 1e-6,
+        max_iter: int = 200,
+        random_state: int | None = None,
+    ):
+        super().__init__(
+            n_inducing=n_inducing,
+            count_term=count_term,
+            b=b,
+            kernel=kernel,
+            mean=mean,
+            effect="weight",
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+        )
+
+
+def _union(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
+    return min(first[0], second[0]), max(first[1], second[1])
+
+
+def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    if value not in allowed:
+        options = ", ".join(repr(option) for option in allowed)
+        raise ValueError(f"{name} must be one of {options}, not {value!r}")

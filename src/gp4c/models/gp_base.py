@@ -1,0 +1,268 @@
+"""What GP4C and GP3 share: everything that a fitted posterior answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.inference.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
+from gp4c.inference.threads import one_blas_thread
+from gp4c.models.base import PanelEstimator
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+Floats = NDArray[np.float64]
+
+#: draws per score, so that its Monte-Carlo error is small beside differences between models
+SCORE_DRAWS = 4000
+#: most numbers held at once while scoring
+_SCORE_CHUNK = 20_000_000
+
+
+class IntensityPosterior(Protocol):
+    """What prediction needs of a posterior (see inference.posterior and inference.sampling)."""
+
+    def intensity(self, times: Floats) -> Floats: ...
+    def intensity_quantile(self, times: Floats, levels: Floats) -> Floats: ...
+    def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats: ...
+    def expected_integral(self, start: Floats, stop: Floats) -> Floats: ...
+    def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats: ...
+    def sample_integrals(
+        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator
+    ) -> Floats: ...
+
+
+class GaussianProcessModel(PanelEstimator):
+    """Prediction and scoring from a fitted posterior of λ."""
+
+    random_state: int | None
+    posterior_: IntensityPosterior
+    effect_: str | None
+    frailty_shape_: float
+    subject_effects_: Floats | None
+
+    # -- curves -----------------------------------------------------------------------------
+
+    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+        """Posterior mean of the intensity λ(t), in events per unit of time and exposure.
+
+        Parameters
+        ----------
+        t : float or array
+            Times; a float gives a float, an array an array of its shape.
+        extrapolate : bool
+            Allow times outside the window, where the model returns to its prior.
+        """
+        return self._evaluate(t, self._posterior().intensity, extrapolate)
+
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+        """Posterior mean of Λ(t), the expected number of events from the window's start to t."""
+
+        def function(times: Floats) -> Floats:
+            return self._signed(times, self._posterior().expected_integral)
+
+        return self._evaluate(t, function, extrapolate)
+
+    def intensity_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of λ: (low, high), each shaped like `t`.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Posterior probability between the two curves at each time.
+        kind : "pointwise"
+            Equal tails at each time, exact for the fitted posterior.
+        """
+        levels = self._tails(level, kind)
+        quantile = self._posterior().intensity_quantile
+        low, high = (
+            self._evaluate(t, lambda x, p=p: quantile(x, np.array([p]))[0], extrapolate)
+            for p in levels
+        )
+        return low, high
+
+    def cumulative_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`.
+
+        Quantiles come from a shifted gamma distribution with the exact first three cumulants.
+        """
+        levels = self._tails(level, kind)
+        quantile = self._posterior().integral_quantile
+
+        def at(p: float) -> Any:
+            def function(times: Floats) -> Floats:
+                return self._signed(times, lambda a, b: quantile(a, b, np.array([p]))[0])
+
+            return self._evaluate(t, function, extrapolate)
+
+        return at(levels[0]), at(levels[1])
+
+    def sample_intensity(
+        self,
+        t: ArrayLike,
+        size: int,
+        random_state: int | None = None,
+        *,
+        extrapolate: bool = False,
+    ) -> Floats:
+        """Joint posterior draws of λ at the times `t`, shape (size, len(t))."""
+        times = np.atleast_1d(self._inside(t, extrapolate)).ravel()
+        rng = np.random.default_rng(self._seed(random_state))
+        return self._posterior().sample_intensity(times, size, rng)
+
+    def expected_counts(
+        self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
+    ) -> Any:
+        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        first = self._inside(start, extrapolate)
+        last = self._inside(stop, extrapolate)
+        first, last = np.broadcast_arrays(first, last)
+        if np.any(last < first):
+            raise ValueError("each stop must not be before its start")
+        values = self._posterior().expected_integral(first.ravel(), last.ravel())
+        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+
+    # -- scores -----------------------------------------------------------------------------
+
+    def score(
+        self,
+        panel: PanelCounts,
+        y: None = None,
+        *,
+        joint: bool = True,
+        constant: bool = False,
+        new_subjects: bool = False,
+        n_draws: int = SCORE_DRAWS,
+    ) -> float:
+        """Log-likelihood of the counts of these subjects, the paper's L_test (Appendix D).
+
+        The mean over posterior draws of the likelihood, on the log scale. Σ ln m! is left out.
+
+        Parameters
+        ----------
+        panel : PanelCounts
+        joint : bool
+            One log-mean over draws for all subjects together (the paper's formula); False sums
+            the subjects' own log-means.
+        constant : bool
+            Add −Σ ln m!.
+        new_subjects : bool
+            For ``effect="weight"`` only: the paper refits the weights to the scored subjects'
+            own counts, which is no prediction; True averages over the weights of the fitted
+            subjects instead.
+        n_draws : int
+            Posterior draws; seeded, so that the same call gives the same number.
+
+        See Also
+        --------
+        score_with_error : the same with its Monte-Carlo standard error.
+        """
+        value, _ = self.score_with_error(
+            panel, joint=joint, constant=constant, new_subjects=new_subjects, n_draws=n_draws
+        )
+        return value
+
+    def score_with_error(
+        self,
+        panel: PanelCounts,
+        *,
+        joint: bool = True,
+        constant: bool = False,
+        new_subjects: bool = False,
+        n_draws: int = SCORE_DRAWS,
+    ) -> tuple[float, float]:
+        """The score and the Monte-Carlo standard error of it."""
+        values = self._log_likelihood_draws(panel, n_draws, new_subjects)
+        if joint:
+            total, error = log_mean_exp(values.sum(axis=1))
+        else:
+            each, errors = log_mean_exp(values)
+            total, error = each.sum(), np.sqrt((errors**2).sum())
+        extra = -panel.log_factorials if constant else 0.0
+        return float(total) + extra, float(error)
+
+    def score_subjects(
+        self, panel: PanelCounts, *, new_subjects: bool = False, n_draws: int = SCORE_DRAWS
+    ) -> Floats:
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        return log_mean_exp(self._log_likelihood_draws(panel, n_draws, new_subjects))[0]
+
+    def _log_likelihood_draws(self, panel: PanelCounts, n_draws: int, new_subjects: bool) -> Floats:
+        """ln p(counts of subject k | draw s), shape (draws, subjects)."""
+        self._inside([panel.start.min(), panel.stop.max()], extrapolate=False)
+        distinct, rng = panel.distinct(), np.random.default_rng(self._seed(None))
+        rows = ScoredRows(
+            panel.count.astype(float), panel.exposure, panel.subject_index, distinct.inverse,
+            panel.n_subjects,
+        )  # fmt: skip
+        chunk = max(1, min(n_draws, _SCORE_CHUNK // max(panel.n_intervals, 1)))
+        parts = []
+        with one_blas_thread():
+            for first in range(0, n_draws, chunk):
+                size = min(chunk, n_draws - first)
+                integrals = self._posterior().sample_integrals(
+                    distinct.start, distinct.stop, size, rng
+                )
+                parts.append(self._given_integrals(rows, integrals, distinct, new_subjects))
+        return np.concatenate(parts)
+
+    def _given_integrals(
+        self, rows: ScoredRows, integrals: Floats, distinct: Any, new_subjects: bool
+    ) -> Floats:
+        if self.effect_ != "weight":
+            return subject_log_likelihoods(
+                rows, integrals, effect=self.effect_, shape=self.frailty_shape_
+            )
+        if new_subjects and self.subject_effects_ is not None:
+            known = self.subject_effects_
+            each = [
+                subject_log_likelihoods(rows, integrals, weights=np.full(rows.n_subjects, w))
+                for w in known
+            ]
+            return log_mean_exp(np.array(each))[0]
+        mean = self._posterior().expected_integral(distinct.start, distinct.stop)
+        own = np.maximum(1e-6, rows.totals / np.maximum(rows.expected(mean[None])[0], 1e-300))
+        return subject_log_likelihoods(rows, integrals, weights=own)
+
+    # -- helpers ----------------------------------------------------------------------------
+
+    def _posterior(self) -> IntensityPosterior:
+        """The posterior, or a clear error before ``fit``."""
+        self._check_fitted()
+        return self.posterior_
+
+    def _seed(self, random_state: int | None) -> int:
+        if random_state is not None:
+            return random_state
+        return self.random_state if self.random_state is not None else 0
+
+    def _tails(self, level: float, kind: str) -> tuple[float, float]:
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, not {level!r}")
+        if kind != "pointwise":
+            raise ValueError(f"kind must be 'pointwise', not {kind!r}")
+        return (1 - level) / 2, (1 + level) / 2
+
+    def _signed(self, times: Floats, integral: Any) -> Floats:
+        """∫ from the window's start to each time; negative for times before it."""
+        origin = np.full_like(times, self.window_[0])
+        before = times < origin
+        value = integral(np.minimum(times, origin), np.maximum(times, origin))
+        return np.where(before, -value, value)
