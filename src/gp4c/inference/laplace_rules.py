@@ -54,7 +54,7 @@ def panel_rules(tol: float) -> tuple[Rule, ...]:
 
 
 @lru_cache(maxsize=32)
-def concentrated_rule(tol: float, shape: float = 8.0) -> Rule:
+def concentrated_rule(tol: float, shape: float = 10.0) -> Rule:
     """Return the Gauss-Jacobi rule for transforms close to that of a gamma variable.
 
     In s = t/(shape + t) the gamma transform (1 + t/shape)^(-shape) is (1 − s)^shape, so with
@@ -63,7 +63,7 @@ def concentrated_rule(tol: float, shape: float = 8.0) -> Rule:
     """
     from scipy.special import roots_jacobi
 
-    n_nodes = 16 + 2 * max(0, int(np.ceil(-8.0 - np.log10(tol))))
+    n_nodes = 14 + max(0, int(np.ceil(-8.0 - np.log10(tol))))
     node, weight = roots_jacobi(n_nodes, shape - 1.0, 0.0)
     s = 0.5 * (1.0 + node)
     # Jacobi's weight lives on (-1, 1): the map to (0, 1) divides by 2^shape.
@@ -76,7 +76,7 @@ def concentration_limit(tol: float) -> float:
     The rule misses the mass of Q near zero, at worst e^(-φ/2) ~ e^(-2 (E Q)²/Var Q) for the square
     of a single Gaussian.
     """
-    return 10.0 + 2.0 * max(0.0, -8.0 - float(np.log10(tol)))
+    return 13.0 + max(0.0, -8.0 - float(np.log10(tol)))
 
 
 def _legendre(start: float, stop: float, n_nodes: int) -> tuple[FloatArray, FloatArray]:

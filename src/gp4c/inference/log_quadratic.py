@@ -26,8 +26,10 @@ from gp4c.inference.laplace_rules import (
 
 # Largest Frobenius norm of A / E Q for which the Chebyshev series in A beats the eigensystem.
 _SERIES_NORM = 0.05
-# Cases are worked through in blocks whose arrays of n² numbers per case stay in cache.
-_BLOCK_NUMBERS = 32_000
+# Cases are worked through in blocks whose arrays stay in cache and are not returned to the system.
+_BLOCK_CASES = 256
+# Weight of the gradient in null directions of A in the decision where to truncate the integral.
+_NULL_SHARE = 0.01
 _FINEST_TOL, _COARSEST_TOL = 1e-12, 1e-4
 
 
@@ -81,9 +83,8 @@ def expected_log_quadratic(
     tol = float(np.clip(tol, _FINEST_TOL, _COARSEST_TOL))
     n_cases, n = d.shape
     value, grad_d, grad_A = np.empty(n_cases), np.empty((n_cases, n)), np.empty((n_cases, n, n))
-    step = max(1, _BLOCK_NUMBERS // (n * n))
-    for first in range(0, n_cases, step):
-        block = slice(first, first + step)
+    for first in range(0, n_cases, _BLOCK_CASES):
+        block = slice(first, first + _BLOCK_CASES)
         value[block], grad_d[block], grad_A[block] = _block(d[block], A[block], tol)
     return value, grad_d, grad_A
 
@@ -147,7 +148,7 @@ def _panel_integrals(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """∫(e^(-t) − M)dt/t, ∫ M ρ_i dt and ∫ t M ρ_i ρ_k dt, ρ_i = 1/(1 + 2tλ_i), over the panels.
 
-    A case leaves when both M and the fastest gradient integrand, t M max ρ, are negligible.
+    A case leaves when M is negligible, and nearly so t M max ρ, the slowest gradient integrand.
     """
     n_cases, n = lam.shape
     value, first, second = np.zeros(n_cases), np.zeros((n_cases, n)), np.zeros((n_cases, n, n))
@@ -156,10 +157,10 @@ def _panel_integrals(
         M, rho = _eigen_transform(lam[rows], c2[rows], rule.t)
         value[rows] += (np.exp(-rule.t) - M) @ rule.weight
         weighted = M * (rule.weight * rule.t)
-        first[rows] += (rho @ weighted[:, :, None])[:, :, 0]
+        first[rows] += (rho.transpose(1, 0, 2) @ weighted[:, :, None])[:, :, 0]
         weighted *= rule.t
-        second[rows] += (rho * weighted[:, None, :]) @ rho.transpose(0, 2, 1)
-        steepest = np.maximum(1.0, rule.t[-1] * rho[:, 0, -1])  # eigenvalues ascend
+        second[rows] += (rho * weighted).transpose(1, 0, 2) @ rho.transpose(1, 2, 0)
+        steepest = np.maximum(1.0, _NULL_SHARE * rule.t[-1] * rho[0, :, -1])  # λ ascends
         rows = rows[M[:, -1] * steepest > 0.05 * tol]
         if rows.size == 0:
             break
@@ -169,13 +170,13 @@ def _panel_integrals(
 def _eigen_transform(
     lam: FloatArray, c2: FloatArray, t: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """M (J, K) and ρ (J, n, K) at the nodes t (K,)."""
-    rho = lam[:, :, None] * (2.0 * t)
+    """M (J, K) and ρ (n, J, K) at the nodes t (K,)."""
+    rho = np.ascontiguousarray(lam.T)[:, :, None] * (2.0 * t)
     rho += 1.0
     with np.errstate(over="ignore"):  # an infinite determinant is a transform of zero
-        determinant = np.multiply.reduce(rho, axis=1)
+        determinant = np.multiply.reduce(rho, axis=0)
     np.reciprocal(rho, out=rho)
-    exponent = (c2[:, None, :] @ rho)[:, 0, :]
+    exponent = (c2[:, None, :] @ rho.transpose(1, 0, 2))[:, 0, :]
     exponent *= -t
     return np.exp(exponent) / np.sqrt(determinant), rho
 
