@@ -33,7 +33,7 @@ docs: $(VENV)/.docs
 	@echo "Documentation: docs/_build/html/index.html"
 
 test-browser: $(VENV)/.browser
-	$(BIN)/python -m pytest tests/browser
+	GP4C_TEST_BROWSER=1 $(BIN)/python -m pytest tests/browser
 
 $(VENV)/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -48,6 +48,14 @@ $(VENV)/.dev: $(VENV)/.installed
 
 $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	@touch $@
+
+# Headless Chromium, the distribution's own; installing it needs Debian or Ubuntu and root (or sudo).
+$(VENV)/.browser: $(VENV)/.dev
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
+	  { SUDO=$$([ "$$(id -u)" = 0 ] || echo sudo); \
+	    $$SUDO apt-get update -qq && \
+	    $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
 	@touch $@
 
 clean:

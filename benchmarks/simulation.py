@@ -1,0 +1,34 @@
+"""100,000 subjects with 10 intervals each, relative to drawing the random numbers alone."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import gp4c
+
+#: a simulated event may cost this many times the three random numbers it needs
+LIMIT = 15.0
+
+
+def main() -> None:
+    for name, rate in (("sparse", 0.05), ("square wave", "square_wave")):
+        began = time.perf_counter()
+        panel, events = gp4c.simulate_panel(rate, n_subjects=100_000, n_intervals=10)
+        took = time.perf_counter() - began
+        n_drawn = panel.n_intervals + events.n_events
+        began = time.perf_counter()
+        rng = np.random.default_rng(0)
+        for draw in (rng.standard_exponential, rng.random, rng.random):
+            draw(n_drawn)
+        alone = time.perf_counter() - began
+        print(
+            f"{name:12s} {panel.n_intervals:,} intervals, {events.n_events:,} events: "
+            f"{took:.2f} s, {took / alone:.1f} times the random numbers alone"
+        )
+        assert took < LIMIT * alone, f"{name}: {took / alone:.1f} times, more than {LIMIT}"
+
+
+if __name__ == "__main__":
+    main()

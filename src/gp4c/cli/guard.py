@@ -1,0 +1,59 @@
+"""What every command does with errors and warnings: one line for the user, never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, NoReturn, TextIO
+
+from gp4c.exceptions import GP4CError, GP4CWarning
+
+#: exit codes: the user can mend it; Ctrl-C
+USER_ERROR, INTERRUPTED = 2, 130
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """Wrap a command: mistakes of the user end it with one line on stderr and exit code 2."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                command(*args, **options)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+        except GP4CError as error:
+            fail(str(error))
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # the reader of a pipe has seen enough
+                raise
+            place = f"{error.filename}: " if error.filename else ""
+            fail(f"{place}{error.strerror or error}")
+
+    return run
+
+
+def fail(message: str) -> NoReturn:
+    """Say what is wrong on stderr and exit with the code for user errors."""
+    first, *more = message.splitlines() or [""]
+    print(f"gp4c: {first}", *more, sep="\n      ", file=sys.stderr)
+    sys.exit(USER_ERROR)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print our own warnings as one line; leave the others to Python's format."""
+    if issubclass(category, GP4CWarning):
+        print(f"gp4c: warning: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)

@@ -1,0 +1,62 @@
+"""The program ``gp4c`` and its list of commands.
+
+To add a command, write its module and name its function in ``COMMANDS``. Command modules import
+typer and the standard library only; whatever computes is imported inside the function, so that
+``gp4c --help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from gp4c import __version__
+from gp4c.cli.datasets import datasets
+from gp4c.cli.describe import describe
+from gp4c.cli.guard import INTERRUPTED, guarded
+from gp4c.cli.simulate import simulate
+
+#: every command, in the order of the help text
+COMMANDS: tuple[Callable[..., Any], ...] = (describe, datasets, simulate)
+
+app = typer.Typer(
+    name="gp4c",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _command in COMMANDS:
+    app.command()(guarded(_command))
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"gp4c {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def gp4c(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+        ),
+    ] = False,
+) -> None:
+    """Event rates with honest uncertainty from panel count data.
+
+    Panel counts say how many events each subject had between visits, not when.
+    """
+
+
+def main() -> None:
+    """Run the program; Ctrl-C exits with 130 wherever it comes."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

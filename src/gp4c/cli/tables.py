@@ -1,0 +1,119 @@
+"""Options of every command that reads a table, and the reading itself."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+_COLUMNS = "Columns (usual names are recognised)"
+_READING = "Reading"
+
+FileArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV (also gzipped) or Parquet file, - for standard input, "
+        "or the name of a data set that comes with gp4c.",
+    ),
+]
+SubjectOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Subject labels.", rich_help_panel=_COLUMNS)
+]
+StartOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Start of the interval.", rich_help_panel=_COLUMNS)
+]
+StopOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="End of the interval.", rich_help_panel=_COLUMNS)
+]
+CountOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Events in the interval.", rich_help_panel=_COLUMNS)
+]
+TimeOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--time", help="Visit times, in place of start and stop.", rich_help_panel=_COLUMNS
+    ),
+]
+ExposureOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Units at risk, 1 if absent.", rich_help_panel=_COLUMNS)
+]
+CumulativeOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--cumulative",
+        help="With --time: counts are totals since the beginning.",
+        rich_help_panel=_READING,
+    ),
+]
+TimeUnitOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Unit of time; dates are converted to it.", rich_help_panel=_READING),
+]
+WindowOption: TypeAlias = Annotated[
+    tuple[float, float] | None,
+    typer.Option(help="Where the rate is defined.", rich_help_panel=_READING),
+]
+DropMissingOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing",
+        help="Leave out intervals without a count, as gaps.",
+        rich_help_panel=_READING,
+    ),
+]
+DelimiterOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Between cells of a CSV file.", rich_help_panel=_READING)
+]
+
+
+def read_source(source: str, *, drop_missing: bool = False, **options: Any) -> PanelCounts:
+    """Read a panel from a file, standard input or the data sets that come with gp4c.
+
+    Parameters
+    ----------
+    source : str
+        Path, ``-`` or name of a data set; a file of that name comes first.
+    drop_missing : bool
+        Leave out intervals without a count.
+    **options
+        Further arguments of :func:`gp4c.read_panel`; those of a data set are its own.
+    """
+    from gp4c.data.datasets import list_datasets, load_dataset
+    from gp4c.data.readers import read_panel
+
+    if source != "-" and not Path(source).exists():
+        if source in list_datasets():
+            return _with_options(load_dataset(source), options)
+        _suggest_dataset(source, list_datasets())
+    missing = "drop" if drop_missing else "error"
+    file: Any = sys.stdin.buffer if source == "-" else source
+    return read_panel(file, missing=missing, **options)
+
+
+def _suggest_dataset(source: str, known: list[str]) -> None:
+    """Refuse a misspelt name of a data set with the right one."""
+    from difflib import get_close_matches
+
+    from gp4c.exceptions import PanelDataError
+
+    near = get_close_matches(source, known, n=1, cutoff=0.75)
+    if near:
+        raise PanelDataError(f"there is no file {source!r}; did you mean the data set {near[0]!r}?")
+
+
+def _with_options(panel: PanelCounts, options: dict[str, Any]) -> PanelCounts:
+    """Change the window of a data set; its columns are known."""
+    from gp4c.exceptions import PanelDataError
+
+    window = options.pop("window", None)
+    given = [name for name, value in options.items() if value]
+    if given:
+        flag = "--" + given[0].replace("_", "-")
+        raise PanelDataError(f"a data set that comes with gp4c takes no {flag}")
+    return panel if window is None else panel.with_window(window)

@@ -1,0 +1,76 @@
+"""Every example in the README and the documentation runs as printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import matplotlib as mpl
+import pytest
+from typer.testing import CliRunner
+
+from gp4c.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "guide").glob("*.md")),
+]
+#: the file that the examples call visits.csv
+VISITS = "id,from,to,n,arm\n1,0,3,2,a\n1,3,9,0,a\n2,1,7,1,b\n3,0,6,4,b\n"
+
+
+def blocks(path, language):
+    """Fenced blocks of one language with the line they begin at."""
+    text = path.read_text(encoding="utf-8")
+    pattern = rf"^```{language}\n(.*?)^```$"
+    for match in re.finditer(pattern, text, flags=re.DOTALL | re.MULTILINE):
+        yield text[: match.start(1)].count("\n"), match.group(1)
+
+
+def having(language):
+    return [path for path in DOCUMENTS if any(blocks(path, language))]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A folder with the file of the examples, and no display."""
+    mpl.use("agg")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "visits.csv").write_text(VISITS)
+    yield tmp_path
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_the_examples_are_found():
+    assert ROOT / "README.md" in having("python")
+    assert ROOT / "README.md" in having("console")
+    assert len(having("python")) >= 4
+
+
+@pytest.mark.parametrize("path", having("python"), ids=lambda p: p.name)
+def test_python_examples_run(path, workplace, capsys):
+    namespace = {"__name__": "__main__"}
+    for line, code in blocks(path, "python"):
+        # blank lines in front keep the line numbers of the document in a traceback
+        exec(compile("\n" * line + code, str(path), "exec"), namespace)
+
+
+@pytest.mark.parametrize("path", having("console"), ids=lambda p: p.name)
+def test_commands_run(path, workplace):
+    for _, block in blocks(path, "console"):
+        for line in block.splitlines():
+            program, *arguments = shlex.split(line.removeprefix("$ "))
+            assert program == "gp4c"
+            done = CliRunner().invoke(app, arguments)
+            assert done.exit_code == 0, f"{line}\n{done.output}"
+            assert done.output.strip()
+
+
+def test_the_readme_names_only_files_that_exist():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#:]+)\)", text)
+    assert links
+    assert [link for link in links if not (ROOT / link).exists()] == []
