@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.checks import LARGEST_EXACT, Problems, shown_number
+from gp4c.data.checks import LARGEST_EXACT, Problems, plural, shown_number
 from gp4c.data.ordering import label_array, label_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.exceptions import PanelDataError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BoolArray = NDArray[np.bool_]
 
 #: texts that stand for a missing cell
-MISSING_TEXT = ("", ".", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none")
+MISSING_TEXT = ("", ".", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def comma_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
     if not isinstance(value, str) or value.count(",") != 1:
         return ""
     digits = value.strip().lstrip("+-").replace(",", "")
-    return " (a decimal comma? read_panel takes decimal=',')" if digits.isdigit() else ""
+    return "; if that is a decimal comma, read_panel takes decimal=','" if digits.isdigit() else ""
 
 
 def check_cells(
@@ -166,7 +166,7 @@ def read_exposure(
     problems.flag(
         (numbers.values == 0) & (count > 0),
         f"{name!r} must be positive where there are events",
-        lambda row: f"found 0 with {count[row]} event{'s' * (count[row] > 1)}",
+        lambda row: f"found 0 with {plural(int(count[row]), 'event')}",
     )
     return numbers.values
 

@@ -135,7 +135,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise unless an option is one of its choices."""
     if value not in choices:
         listed = " or ".join(repr(choice) for choice in choices)
-        raise ValueError(f"{name} must be {listed}; found {value!r}")
+        raise PanelDataError(f"{name} must be {listed}; found {value!r}")
 
 
 def shown_interval(start: Any, stop: Any) -> str:

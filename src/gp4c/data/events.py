@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import shown_number
+from gp4c.data.checks import plural, shown_number
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import (
     FloatArray,
@@ -240,6 +240,6 @@ class RecurrentEvents(SubjectData):
         low, high = (shown_number(t) for t in self.window)
         unit = f" {self.time_unit}" if self.time_unit else ""
         return (
-            f"<RecurrentEvents: {self.n_subjects} subjects, {self.n_events} events, "
-            f"window ({low}, {high}){unit}>"
+            f"<RecurrentEvents: {plural(self.n_subjects, 'subject')}, "
+            f"{plural(self.n_events, 'event')}, window ({low}, {high}){unit}>"
         )

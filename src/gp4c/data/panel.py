@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import check_window, shown_number
+from gp4c.data.checks import check_window, plural, shown_number
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import (
@@ -391,8 +391,9 @@ class PanelCounts(SubjectData):
         low, high = (shown_number(t) for t in self.window)
         unit = f" {self.time_unit}" if self.time_unit else ""
         return (
-            f"<PanelCounts: {self.n_subjects} subjects, {self.n_intervals} intervals, "
-            f"{self.n_events} events, window ({low}, {high}){unit}>"
+            f"<PanelCounts: {plural(self.n_subjects, 'subject')}, "
+            f"{plural(self.n_intervals, 'interval')}, {plural(self.n_events, 'event')}, "
+            f"window ({low}, {high}){unit}>"
         )
 
     def _repr_html_(self) -> str:

@@ -93,7 +93,8 @@ def as_moment(value: Any) -> np.datetime64:
         raise PanelDataError(f"not a date: {value!r}") from None
     if moment.tzinfo is not None:
         moment = moment.tz_convert("UTC").tz_localize(None)
-    return np.datetime64(int(moment.as_unit("us").value), "us")
+    microseconds: np.datetime64 = moment.to_numpy().astype("datetime64[us]")
+    return microseconds
 
 
 @dataclass(frozen=True)

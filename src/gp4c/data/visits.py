@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.build import assemble, check_roles, without_missing_counts
+from gp4c.data.build import assemble, check_roles
 from gp4c.data.cells import BoolArray, missing_cells, read_counts, read_exposure, read_labels
 from gp4c.data.checks import SHOWN, Problems, check_choice, plural, shown_number
 from gp4c.data.frames import Table
@@ -70,15 +70,20 @@ def fields_from_visits(
     roles = {**names, **{role: name for role, name in extra.items() if name is not None}}
     check_roles(table, roles)
     notes: tuple[str, ...] = ()
-    if cumulative:  # a visit without a total joins its interval to the next
-        table, notes = without_missing_counts(table, names["subject"], names["count"], missing)
+    if cumulative and missing == "drop":
+        table, notes = _without_missing_totals(table, names["count"], exposure)
     problems = Problems(table.locate)
     visits, axis = _read_visits(problems, table, roles, origin, (time_unit, sort))
-    count, uncounted = _read_counts(problems, table, names["count"], cumulative, missing)
-    count, uncounted = count[visits.rows], uncounted[visits.rows]
-    baseline = _check_visits(problems, visits, count, uncounted, origin, cumulative)
+    baseline = visits.first & (np.isnan(visits.entry) | (visits.time == visits.entry))
+    optional = np.zeros(len(baseline), dtype=bool)
+    if not cumulative:  # a missing count is no problem at a baseline visit or if it is a gap
+        optional = baseline | (missing == "drop")
+    count, uncounted = _read_counts(problems, table, names["count"], visits, optional)
+    _check_order(problems, visits)
     if cumulative:
         count = _increments(problems, visits, count)
+    else:
+        _check_baseline(problems, visits, np.where(baseline, count, 0))
     kept = ~baseline & ~uncounted
     weight = None
     if exposure is not None:
@@ -168,16 +173,36 @@ def _check_constant(
     )
 
 
+def _without_missing_totals(
+    table: Table, name: str, exposure: str | None
+) -> tuple[Table, tuple[str, ...]]:
+    """Leave out visits without a total, so that the intervals around them become one."""
+    empty = missing_cells(table.columns[name])
+    if not empty.any():
+        return table, ()
+    if empty.all():
+        raise PanelDataError(f"{name!r} is missing in every row; nothing is left")
+    if exposure is not None:
+        row = int(np.flatnonzero(empty)[0])
+        raise PanelDataError(
+            "intervals around a visit without a total cannot be joined if they have exposures; "
+            f"{name!r} is missing ({table.locate([row])})"
+        )
+    note = f"{plural(int(empty.sum()), 'visit')} without a total left out; their intervals joined"
+    return table.take(np.flatnonzero(~empty)), (note,)
+
+
 def _read_counts(
-    problems: Problems, table: Table, name: str, cumulative: bool, missing: str
+    problems: Problems, table: Table, name: str, visits: _Visits, optional: BoolArray
 ) -> tuple[IntArray, BoolArray]:
-    """Counts by table row, and a mask of rows left without one."""
+    """Counts in the order of the visits, and a mask of visits that may and do have none."""
     column = table.columns[name]
     uncounted = np.zeros(table.n_rows, dtype=bool)
-    if missing == "drop" and not cumulative:
-        uncounted = missing_cells(column)
+    uncounted[visits.rows] = optional
+    uncounted &= missing_cells(column)
+    if uncounted.any():
         column = column.astype(object).mask(uncounted, 0)
-    return read_counts(problems, name, column), uncounted
+    return read_counts(problems, name, column)[visits.rows], uncounted[visits.rows]
 
 
 def _read_exposure(
@@ -195,33 +220,27 @@ def _read_exposure(
     return read_exposure(by_visit, name, column, np.where(kept, count, 0))
 
 
-def _check_visits(
-    problems: Problems,
-    visits: _Visits,
-    count: IntArray,
-    uncounted: BoolArray,
-    origin: Any,
-    cumulative: bool,
-) -> BoolArray:
-    """Flag visits out of order; return the mask of baseline visits, which close no interval."""
+def _check_order(problems: Problems, visits: _Visits) -> None:
+    """Flag visits that come before the subject's last visit or its entry."""
     entry, time, first = visits.entry, visits.time, visits.first
-    baseline = first.copy() if origin is None else first & (time == entry)
     backward = ~first & (time <= visits.before) & (visits.index >= 0)
-    _flag_pairs(problems, visits, backward, "visit times must increase within a subject", time)
+    _flag_steps(problems, visits, backward, "visit times must increase within a subject", time)
     for visit in _some(problems, first & (time < entry)):
         problems.add(
             [int(visits.rows[visit])],
             f"visits must come after the origin {shown_number(entry[visit])}; subject "
             f"{visits.labels[visits.index[visit]]} has one at {shown_number(time[visit])}",
         )
-    if not cumulative:
-        for visit in _some(problems, baseline & (count > 0) & ~uncounted):
-            problems.add(
-                [int(visits.rows[visit])],
-                "a visit that only starts the observation must have count 0; subject "
-                f"{visits.labels[visits.index[visit]]} has {count[visit]}",
-            )
-    return baseline
+
+
+def _check_baseline(problems: Problems, visits: _Visits, count: IntArray) -> None:
+    """Flag events counted at a visit that closes no interval."""
+    for visit in _some(problems, count > 0):
+        problems.add(
+            [int(visits.rows[visit])],
+            "a visit that only starts the observation must have count 0; subject "
+            f"{visits.labels[visits.index[visit]]} has {count[visit]}",
+        )
 
 
 def _some(problems: Problems, bad: BoolArray) -> list[int]:
@@ -231,7 +250,7 @@ def _some(problems: Problems, bad: BoolArray) -> list[int]:
     return [int(k) for k in where[:SHOWN]]
 
 
-def _flag_pairs(
+def _flag_steps(
     problems: Problems, visits: _Visits, bad: BoolArray, rule: str, values: Any
 ) -> None:
     """Record steps from one visit to the next that go the wrong way."""
@@ -246,7 +265,7 @@ def _flag_pairs(
 def _increments(problems: Problems, visits: _Visits, count: IntArray) -> IntArray:
     """Counts since the last visit, from totals."""
     step = np.diff(count, prepend=0)
-    _flag_pairs(
+    _flag_steps(
         problems,
         visits,
         ~visits.first & (step < 0),

@@ -1,0 +1,258 @@
+"""Panels from files: CSV, gzipped CSV and Parquet."""
+
+from __future__ import annotations
+
+import difflib
+import gzip
+import io
+import os
+import re
+import zlib
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from gp4c.data.checks import unknown_name
+from gp4c.data.csvfile import read_csv_table
+from gp4c.data.frames import Table, table_of
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+#: usual column names of each role, in lower case without punctuation
+USUAL_NAMES = {
+    "subject": "subject subjectid subj id patient patientid pid unit unitid unitno serial machine "
+    "device asset participant person individual case caseid usubjid",
+    "start": "start tstart from begin left t0 time0 lower starttime startdate entry",
+    "stop": "stop tstop to end right t1 time1 upper stoptime stopdate endtime enddate exit",
+    "count": "count counts n events nevents m ncount number failures nfailures y",
+    "exposure": "exposure",
+}
+_TIME_NAMES = ("time", "t", "visit", "month", "months", "day", "days", "week", "weeks", "date")
+
+
+def read_panel(
+    source: str | os.PathLike[str] | IO[Any],
+    *,
+    subject: str | None = None,
+    start: str | None = None,
+    stop: str | None = None,
+    count: str | None = None,
+    exposure: str | None = None,
+    time: str | None = None,
+    cumulative: bool = False,
+    origin: Any = 0.0,
+    window: tuple[Any, Any] | None = None,
+    time_unit: str | None = None,
+    missing: str = "error",
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+) -> PanelCounts:
+    r"""Read a panel from a CSV (also gzipped) or Parquet file.
+
+    Parameters
+    ----------
+    source : path or file object
+    subject, start, stop, count, exposure : str, optional
+        Names of the columns. Without them usual names (id, from, to, n, ...) are recognised in
+        any case, and ``panel.notes`` says which were used.
+    time : str, optional
+        For a table of visits: the column of visit times, instead of ``start`` and ``stop``.
+    cumulative, origin
+        For a table of visits, as in :meth:`PanelCounts.from_visits`. In a table of intervals,
+        ``origin`` may be the date that time 0 stands for.
+    window, time_unit, missing
+        As in :meth:`PanelCounts.from_frame`.
+    delimiter : str, optional
+        Default a comma, or a tab if the file's name ends in .tsv.
+    decimal : str
+        Decimal mark of a CSV file.
+    encoding : str, optional
+        Of a CSV file; default UTF-8.
+
+    Returns
+    -------
+    PanelCounts
+
+    Raises
+    ------
+    PanelDataError
+        The file cannot be read as a table, or the table breaks a rule; rows of a CSV file are
+        named by line number (header = line 1), rows of a Parquet file by position from 0.
+
+    Examples
+    --------
+    >>> import io, gp4c
+    >>> text = "id,from,to,n\n7,0,3,1\n7,3,5,0\n8,0,4,2\n"
+    >>> gp4c.read_panel(io.StringIO(text))
+    <PanelCounts: 2 subjects, 3 intervals, 3 events, window (0, 5)>
+    """
+    from gp4c.data.panel import PanelCounts
+
+    given = {"subject": subject, "count": count, "exposure": exposure}
+    given |= {"time": time} if time is not None else {"start": start, "stop": stop}
+
+    def label_column(header: list[str]) -> str | None:
+        return subject if subject is not None else _recognise("subject", header)
+
+    table = read_table(
+        source, label_column, delimiter=delimiter, decimal=decimal, encoding=encoding
+    )
+    names, notes = resolve_columns(table, given)
+    options: dict[str, Any] = {**names, "window": window, "time_unit": time_unit}
+    options["missing"] = missing
+    if time is not None:
+        options |= {"origin": origin, "cumulative": cumulative}
+        panel = PanelCounts.from_visits(table, **options)
+    else:
+        is_number = isinstance(origin, int | float) and origin == 0
+        options["origin"] = None if is_number else origin
+        panel = PanelCounts.from_frame(table, **options)
+    return panel._like(notes=(*notes, *panel.notes))
+
+
+def resolve_columns(
+    table: Table, given: dict[str, str | None]
+) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Name the column of every role, from what was given or by usual names.
+
+    Parameters
+    ----------
+    table : Table
+    given : dict
+        Role to column, None if it is to be recognised; an exposure may be absent.
+
+    Returns
+    -------
+    names : dict
+    notes : tuple of str
+        Which columns were recognised, if their names are not those of the roles.
+    """
+    header = list(table.columns)
+    names = {role: name for role, name in given.items() if name is not None}
+    for role, name in names.items():
+        table.column(name, role)
+    recognised = {}
+    for role in (role for role, name in given.items() if name is None):
+        free = [name for name in header if name not in names.values()]
+        found = _recognise(role, free, table.source)
+        if found is not None:
+            names[role] = recognised[role] = found
+        elif role != "exposure":
+            raise PanelDataError(_not_recognised(role, free, table.source))
+    told = [f"{name!r} as {role}" for role, name in recognised.items() if name != role]
+    notes = [f"columns recognised by name: {', '.join(told)}"] if told else []
+    if recognised.get("exposure") == "exposure":
+        notes.append("column 'exposure' is used as exposure")
+    return names, tuple(notes)
+
+
+def _recognise(role: str, header: list[str], source: str | None = None) -> str | None:
+    """Return the one column with a usual name for the role, the role's own name first."""
+    usual = USUAL_NAMES[role].split()
+    plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in header}
+    found = [name for name in header if plain[name] in usual]
+    exact = [name for name in found if plain[name] == role]
+    if len(exact) == 1:
+        return exact[0]
+    if len(found) > 1 and source is not None:
+        listed = " and ".join(repr(name) for name in found)
+        raise PanelDataError(f"{source} has {listed}: say which is the {role}, with {role}=...")
+    return found[0] if len(found) == 1 else None
+
+
+def _not_recognised(role: str, free: list[str], source: str) -> str:
+    """Say that no column has a usual name for a role, and what might help."""
+    message = f"{source} has no column that looks like the {role}; {unknown_name(role, free)}"
+    message += f"; say which it is with {role}=..."
+    visits = [name for name in free if name.lower() in _TIME_NAMES]
+    if role in ("start", "stop") and visits:
+        message += f" (for a table of visits, pass time={visits[0]!r})"
+    return message
+
+
+def read_table(
+    source: str | os.PathLike[str] | IO[Any],
+    label_column: Any,
+    *,
+    delimiter: str | None = None,
+    decimal: str = ".",
+    encoding: str | None = None,
+) -> Table:
+    """Read any supported file as a table; see :func:`read_panel` for the options."""
+    data, name = _content(source)
+    shown = f"the file {name!r}" if name else "the file"
+    if data[:2] == b"\x1f\x8b":
+        data = _unzipped(data, shown)
+    if data[:4] == b"PAR1" or name.lower().endswith((".parquet", ".pq")):
+        return _read_parquet(data, shown)
+    if data[:2] == b"PK":
+        raise PanelDataError(f"{shown} is a zip archive or Excel workbook; save the table as CSV")
+    if delimiter is None:
+        delimiter = "\t" if name.lower().endswith((".tsv", ".tsv.gz", ".tab")) else ","
+    return read_csv_table(
+        data,
+        shown,
+        label_column=label_column,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+    )
+
+
+def _content(source: Any) -> tuple[bytes, str]:
+    """Bytes and name of a path or file object."""
+    if hasattr(source, "read"):
+        data = source.read()
+        name = getattr(source, "name", "")
+        name = os.path.basename(name) if isinstance(name, str) else ""
+        return (data.encode() if isinstance(data, str) else bytes(data)), name
+    if not isinstance(source, str | os.PathLike):
+        raise PanelDataError(
+            f"read_panel takes a path or a file object; found {type(source).__name__} "
+            "(PanelCounts.from_frame takes a dataframe)"
+        )
+    path = Path(source)
+    try:
+        return path.read_bytes(), path.name
+    except FileNotFoundError:
+        raise PanelDataError(f"there is no file {str(path)!r}{_near_file(path)}") from None
+    except IsADirectoryError:
+        raise PanelDataError(f"{str(path)!r} is a directory, not a file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise PanelDataError(f"the file {str(path)!r} cannot be read: {reason}") from None
+
+
+def _near_file(path: Path) -> str:
+    """Suggest a file of similar name beside one that is not there."""
+    try:
+        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+    except OSError:
+        return f"; there is no directory {str(path.parent)!r} either"
+    return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+
+
+def _unzipped(data: bytes, source: str) -> bytes:
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        raise PanelDataError(f"{source} is damaged: {error}") from None
+
+
+def _read_parquet(data: bytes, source: str) -> Table:
+    """Read a Parquet file; index columns that pandas stored without a name are left out."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        content = parquet.read_table(io.BytesIO(data))
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise PanelDataError(f"{source} is not a readable Parquet file: {reason}") from None
+    kept = [name for name in content.column_names if not name.startswith("__index_level_")]
+    if not content.num_rows:
+        raise PanelDataError(f"{source} is empty; it needs at least one row")
+    table = table_of(content.select(kept))
+    return Table(table.columns, table.n_rows, table.locate, source)
