@@ -18,7 +18,7 @@ version = release = gp4c.__version__
 extensions = [
     "myst_parser",
     "numpydoc",
-    "public_names",
+    "site_pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",

@@ -1,6 +1,6 @@
-"""Writes the pages of the API reference from the names that the package declares public.
+"""Pages that follow the package: the API reference, from the names that it declares public.
 
-A name whose module is not there yet is left out, so that the documentation builds at any time.
+A name or page that is not there yet is left out, so that the documentation builds at any time.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ def section(title, folders, modules):
         lines += [f"   {name}" for name in names]
         lines.append("")
     if found:
-        lines += [".. autosummary::", "   :toctree: .", "   :template: module.rst", ""]
+        lines += [".. autosummary::", "   :toctree: .", "   :template: autosummary/module.rst", ""]
         lines += [f"   {module}" for module in found]
         lines.append("")
     return "\n".join(lines)
 
 
-def write_reference(app):
+def write_reference(app, config):
     """Write the index of the reference; autosummary makes a page for each name in it."""
     folder = Path(app.srcdir) / "api" / "generated"
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,22 @@ def write_reference(app):
         target.write_text(text, encoding="utf-8")
 
 
+def leave_out_missing(app, docname, source):
+    """Drop pages that do not exist from the table of contents of the front page."""
+    if docname != "index":
+        return
+    before, rest = source[0].split("```{toctree}", 1)
+    entries, after = rest.split("```", 1)
+    kept = [e for e in entries.splitlines() if not is_missing(e, app.env.found_docs)]
+    source[0] = before + "```{toctree}" + "\n".join(kept) + "\n```" + after
+
+
+def is_missing(entry, known):
+    return bool(entry.strip()) and not entry.startswith(":") and entry not in known
+
+
 def setup(app):
-    # before autosummary reads the sources, which it does at its own default priority
-    app.connect("builder-inited", write_reference, priority=100)
+    app.connect("source-read", leave_out_missing)
+    # before Sphinx looks which sources there are
+    app.connect("config-inited", write_reference)
     return {"parallel_read_safe": True}
