@@ -8,8 +8,8 @@ import numpy as np
 
 import gp4c
 
-#: a simulated event may cost this many times the three random numbers it needs
-LIMIT = 15.0
+#: a simulated event may cost this many times the three random numbers it needs, visits included
+LIMIT = 30.0
 
 
 def main() -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from gp4c.cli.outputs import OutOption, say_written, write_all
-
-if TYPE_CHECKING:
-    from gp4c.data.events import RecurrentEvents
 
 
 class Scheme(StrEnum):
@@ -76,7 +73,7 @@ def simulate(
         out,
         {
             "panel.csv": lambda path: panel.to_frame().to_csv(path, index=False),
-            "events.csv": lambda path: _write_events(events, path),
+            "events.csv": lambda path: events.to_frame().to_csv(path, index=False),
         },
     )
     say_written(written)
@@ -115,11 +112,3 @@ def _two_groups(n_subjects: int, rate_ratio: float | None) -> dict[str, Any]:
         "covariates": {"group": group},
         "coefficients": {"group": {"B": math.log(rate_ratio)} if n_subjects > 1 else {}},
     }
-
-
-def _write_events(events: RecurrentEvents, path: Any) -> None:
-    """Write one row per event."""
-    import pandas as pd
-
-    table = {"subject": events.subjects[events.subject_index], "time": events.time}
-    pd.DataFrame(table).to_csv(path, index=False)

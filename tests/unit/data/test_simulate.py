@@ -143,6 +143,14 @@ def test_the_panel_counts_the_events_between_visits(scheme, dropout):
         assert_array_equal(panel.start[own][1:], panel.stop[own][:-1])
 
 
+def test_the_panel_is_what_the_events_censor_to():
+    panel, events = gp4c.simulate_panel("square_wave", n_subjects=6, dropout=0.02, random_state=2)
+    visits = {k + 1: panel.stop[panel.subject_index == k] for k in range(6)}
+    censored = events.to_panel(visits)
+    for name in ("subjects", "subject_index", "start", "stop", "count"):
+        assert_array_equal(getattr(censored, name), getattr(panel, name))
+
+
 def test_an_event_at_a_visit_belongs_to_the_interval_that_ends_there():
     index = np.array([0, 0, 1])
     start, stop = np.array([0.0, 1.0, 0.0]), np.array([1.0, 2.0, 2.0])
