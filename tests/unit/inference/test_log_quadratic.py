@@ -137,6 +137,16 @@ def test_the_tolerance_is_kept_on_adversarial_spectra(n, tol):
     assert slack.max() < 10 * tol
 
 
+@pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-12])
+def test_a_drop_of_the_transform_is_seen_wherever_it_hides(tol):
+    """t^(-1/2) from one variance, then exp(-t s) from a mean of square s in a still direction."""
+    s = 10.0 ** -np.linspace(0.0, 20.0, 500)
+    lam, c2 = np.column_stack([1 - s / 2, 0 * s]), np.column_stack([0 * s, s / 2])
+    d, A = diagonal(lam, c2)
+    expected, _ = by_dense_trapezoid(lam, c2)
+    assert_allclose(expected_log_quadratic(d, A, tol)[0], expected, rtol=0, atol=tol)
+
+
 @pytest.mark.parametrize("phi", 10.0 ** np.arange(-6, 7))
 def test_rank_one_is_the_square_of_a_gaussian(phi):
     direction = np.array([3.0, -4.0, 12.0]) / 13.0
