@@ -40,9 +40,9 @@ class Rule(NamedTuple):
 def panel_rules(tol: float) -> tuple[Rule, ...]:
     """Return consecutive panels covering (0, ∞) for any spectrum; stop when M is negligible.
 
-    The first covers 0 < t < e^2.5 (two Gauss-Legendre panels, the first in t itself, where
-    (e^(-t) − M)/t is smooth); the others are Gauss-Legendre in ln t. The last one ends where the
-    slowest transform of all, t^(-1/2), leaves a tail below the tolerance.
+    The first covers 0 < t < e^6, which every case needs: Gauss-Legendre on 0 <= t <= 1 in t itself,
+    where (e^(-t) − M)/t is smooth, and then, like all others, in ln t. The last one ends where
+    the slowest transform of all, t^(-1/2), leaves a tail below the tolerance.
     """
     digits = 0.6 - float(np.log10(tol))  # a quarter of the tolerance for each panel
     t, weight = _legendre(0.0, 1.0, digits - 1.0)
@@ -53,8 +53,8 @@ def panel_rules(tol: float) -> tuple[Rule, ...]:
     stop = 7.0 - 2.0 * float(np.log(tol))
     if stop > start:
         panels.append(_log_panel(start, stop, base + slope * digits))
-    first = Rule(*(np.concatenate(pair) for pair in zip(panels[0], panels[1], strict=True)))
-    return (first, *panels[2:])
+    first = Rule(*(np.concatenate(parts) for parts in zip(*panels[:3], strict=True)))
+    return (first, *panels[3:])
 
 
 @lru_cache(maxsize=32)

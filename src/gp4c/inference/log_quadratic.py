@@ -27,8 +27,8 @@ from gp4c.inference.laplace_rules import (
 
 # Largest Frobenius norm of A / E Q for which the Chebyshev series in A beats the eigensystem.
 _SERIES_NORM = 0.05
-# Cases are worked through in blocks whose arrays stay in cache and are not returned to the system.
-_BLOCK_CASES = 256
+# Cases are worked through in blocks whose arrays stay in cache.
+_BLOCK_CASES = 250
 # Weight of the gradient in null directions of A in the decision where to truncate the integral.
 _NULL_SHARE = 0.01
 _FINEST_TOL, _COARSEST_TOL = 1e-12, 1e-4
@@ -177,8 +177,8 @@ def _panel_integrals(
 
 def _eigen_transform(lam: FloatArray, c2: FloatArray, t: FloatArray, rho: FloatArray) -> FloatArray:
     """M (J, K) at the nodes t (K,); ρ = 1/(1 + 2tλ) is written to rho (n, J, K)."""
-    np.multiply(np.ascontiguousarray(lam.T)[:, :, None], 2.0 * t, out=rho)
-    rho += 1.0
+    one_and_lam = np.stack([np.ones_like(lam.T), lam.T], axis=-1)
+    np.matmul(one_and_lam, np.stack([np.ones_like(t), 2.0 * t]), out=rho)  # 1 + 2tλ, fast
     with np.errstate(over="ignore"):  # an infinite determinant is a transform of zero
         determinant = np.multiply.reduce(rho, axis=0)
     np.reciprocal(rho, out=rho)
