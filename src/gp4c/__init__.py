@@ -29,7 +29,7 @@ _HOMES = {
     "load_model": "gp4c.models.persistence",
 }
 
-__all__ = ["__version__", "exceptions", *_HOMES]  # noqa: PLE0604
+__all__ = ["__version__", "exceptions", *_HOMES]
 
 
 def __getattr__(name: str) -> object:

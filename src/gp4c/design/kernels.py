@@ -20,8 +20,10 @@ Floats = NDArray[np.float64]
 class Kernel(Protocol):
     """What a covariance must offer."""
 
-    #: spacing of inducing inputs, in length-scales, at which the sparse prior is resolved
-    spacing: float
+    @property
+    def spacing(self) -> float:
+        """Spacing of inducing inputs, in length-scales, at which the sparse prior is resolved."""
+        ...
 
     def __call__(self, distance: Floats, length_scale: float) -> Floats:
         """k(r) at distances r ≥ 0, with k(0) = 1."""

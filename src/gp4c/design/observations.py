@@ -101,7 +101,7 @@ def observe(
         start=start,
         stop=stop,
         count=rows.count,
-        exposure=rate * np.bincount(rows.interval, rows.exposure, len(start)),
+        exposure=rate * np.bincount(rows.interval, rows.exposure, len(start)).astype(float),
         events=(times - window[0]) / length,
         by_subject=by_subject,
         totals=totals,

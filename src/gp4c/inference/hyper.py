@@ -19,6 +19,7 @@ from gp4c.design.quadrature import Grid
 from gp4c.inference.ascent import Ascent, maximise
 from gp4c.inference.estep import EStep, e_step
 from gp4c.inference.likelihood import Likelihood
+from gp4c.inference.signs import best_signs
 from gp4c.inference.sparse_prior import Hyper, SparsePrior
 from gp4c.inference.variational import Gaussian, Sites, Workspace
 
@@ -49,6 +50,7 @@ class Problem:
     n_inducing: int | None = None
     tol: float = 1e-8
     _likelihoods: dict[int, Likelihood] = field(default_factory=dict)
+    _scout: Problem | None = None
 
     def size_for(self, length_scale: float) -> int:
         """Inducing inputs that resolve the kernel at this length-scale, or the number given."""
@@ -71,6 +73,14 @@ class Problem:
                 self.data, grid, self.count_term, self.b, self.effect
             )
         return self._likelihoods[size]
+
+    def scout(self) -> Problem:
+        """The same problem with a cheap count term, for first looks."""
+        if self.count_term != "exact":
+            return self
+        if self._scout is None:
+            self._scout = replace(self, count_term="pointwise", _likelihoods={})
+        return self._scout
 
     def workspace(self, length_scale: float, size: int | None = None) -> Workspace:
         """Features for one length-scale; `size` overrides the number of inducing inputs."""
@@ -221,45 +231,87 @@ def search(
     tol: float = 1e-6,
     max_iter: int = 200,
     n_climbs: int = 2,
-) -> Optimum:
+) -> list[Optimum]:
     """Profile the length-scale, climb from its best local maxima, then settle the signs of f.
 
     Parameters
     ----------
     mean : float, optional
         Fix g at this value; None learns it.
+
+    Returns
+    -------
+    list of Optimum
+        The local maxima found, best first.
     """
-    free_mean, free_shape = mean is None, problem.effect == "gamma"
+    free = free_coordinates(problem, mean)
+    profile = _profile(problem, free, mean, log_prior)
+
+    def from_(start: Optimum, estep: EStep) -> Optimum:
+        return climb(
+            problem, start.hyper, free=free, log_prior=log_prior, near=estep,
+            size=start.work.size, tol=tol, max_iter=max_iter,
+        )  # fmt: skip
+
+    found = [from_(peak, peak.estep) for peak in _local_maxima(profile)[:n_climbs]]
+    found.sort(key=lambda o: -o.value)
+    best = found[0]
+    settled = best_signs(best.work, scout_workspace(problem, best), best.hyper, best.estep, tol)
+    if settled is not best.estep:
+        found[0] = from_(best, settled)
+    return found
+
+
+def free_coordinates(problem: Problem, mean: float | None) -> tuple[bool, bool, bool, bool]:
+    """Which of (a, γ, g, α) are learned."""
+    return True, True, mean is None, problem.effect == "gamma"
+
+
+def scout_workspace(problem: Problem, at: Optimum) -> Workspace:
+    """The cheap problem's workspace at an optimum; the optimum's own where that is cheap."""
+    scout = problem.scout()
+    if scout is problem:
+        return at.work
+    return scout.workspace(at.hyper.length_scale, at.work.size)
+
+
+def _profile(
+    problem: Problem, free: tuple[bool, bool, bool, bool], mean: float | None, log_prior: LogPrior
+) -> list[Optimum]:
+    """Rough optima over (γ, g, α) along a grid of length-scales.
+
+    For the exact count term the cheap pointwise bound finds (γ, g, α); the exact bound ranks.
+    """
+    scout = problem.scout()
+    guess = Hyper(1.0, 0.1, 0.95 if mean is None else mean, 1.0 if free[3] else np.inf)
     profile: list[Optimum] = []
-    guess = Hyper(1.0, 0.1, 0.95 if mean is None else mean, 1.0 if free_shape else np.inf)
-    # short length-scales cost most and matter least: stop once two in a row are far behind
+    near: EStep | None = None
     for length_scale in length_scale_grid(problem):
         rough = climb(
-            problem,
+            scout,
             guess.with_length_scale(float(length_scale)),
-            free=(False, True, free_mean, free_shape),
+            free=(False, *free[1:]),
             log_prior=log_prior,
-            near=profile[-1].estep if profile else None,
+            near=near,
             tol=3e-2,
             max_iter=4,
         )
-        profile.append(rough)
-        guess = replace(
-            guess,
-            variance=float(np.clip(rough.hyper.variance, 0.05, 0.5)),
-            shape=rough.hyper.shape,
-        )
+        near = rough.estep
+        profile.append(rough if scout is problem else _judged(problem, rough))
+        variance = float(np.clip(rough.hyper.variance, 0.05, 0.5))
+        guess = replace(guess, variance=variance, shape=rough.hyper.shape)
+        # short length-scales cost most and matter least: stop once two in a row are far behind
         best = max(p.value for p in profile)
         if len(profile) >= 4 and all(p.value < best - 20 for p in profile[-2:]):
             break
-    found = [
-        climb(
-            problem, p.hyper, free=(True, True, free_mean, free_shape), log_prior=log_prior,
-            near=p.estep, size=p.work.size, tol=tol, max_iter=max_iter,
-        )
-        for p in _local_maxima(profile)[:n_climbs]
-    ]  # fmt: skip
-    return max(found, key=lambda o: o.value)
+    return profile
+
+
+def _judged(problem: Problem, rough: Optimum) -> Optimum:
+    """The scout's find with a few steps of the problem's own bound."""
+    work = problem.workspace(rough.hyper.length_scale, rough.work.size)
+    estep = e_step(work, rough.hyper, rough.estep.q, 0.1, 5)
+    return replace(rough, work=work, estep=estep)
 
 
 def _local_maxima(profile: list[Optimum]) -> list[Optimum]:

@@ -27,7 +27,7 @@ class ScoredRows:
     @property
     def totals(self) -> Floats:
         """Events of each subject."""
-        return np.bincount(self.subject, self.count, self.n_subjects)
+        return np.bincount(self.subject, self.count, self.n_subjects).astype(np.float64)
 
     def expected(self, integrals: Floats) -> Floats:
         """Expected counts of the subjects at effect 1, for each draw: (S, J) → (S, K)."""

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from gp4c.exceptions import ConvergenceWarning
-from gp4c.inference.hyper import Optimum, Problem, flat_prior, solve_q
+from gp4c.inference.exposure import SUBJECT_COSTS
+from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, search, solve_q
+from gp4c.inference.integrate import Weighted, integrate
 from gp4c.inference.posterior import Component, Posterior
+from gp4c.inference.priors import weak_prior
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.base import PanelEstimator
 
@@ -27,25 +33,21 @@ def no_event_optimum(problem: Problem) -> Optimum:
 
 
 def mixture(
-    optima: list[Optimum],
-    weights: list[float],
-    kernel: str,
-    window: tuple[float, float],
-    rate: float,
+    parts: list[Weighted], kernel: str, window: tuple[float, float], rate: float
 ) -> Posterior:
-    """Posterior from optima of the bound."""
+    """Posterior from weighted optima of the bound."""
     components = tuple(
         Component(
-            weight=weight,
+            weight=part.weight,
             kernel=kernel,
-            length_scale=o.hyper.length_scale,
-            variance=o.hyper.variance,
-            prior_mean=o.hyper.mean,
-            inducing=o.work.prior.inducing,
-            mean=o.estep.q.mean,
-            root=o.estep.q.root,
+            length_scale=part.optimum.hyper.length_scale,
+            variance=part.optimum.hyper.variance,
+            prior_mean=part.optimum.hyper.mean,
+            inducing=part.optimum.work.prior.inducing,
+            mean=part.optimum.estep.q.mean,
+            root=part.optimum.estep.q.root,
         )
-        for o, weight in zip(optima, weights, strict=True)
+        for part in parts
     )
     return Posterior(components, window, rate)
 
@@ -59,7 +61,7 @@ def exact_bound(problem: Problem, optimum: Optimum) -> float:
     if problem.count_term == "exact" or not len(optimum.work.likelihood.count):
         return bound.total
     term = "exact" if len(optimum.work.likelihood.count) <= _EXACT_LIMIT else "pointwise"
-    judge = replace(problem, count_term=term, _likelihoods={})
+    judge = replace(problem, count_term=term, _likelihoods={}, _scout=None)
     work = judge.workspace(optimum.hyper.length_scale, optimum.work.size)
     return work.evaluate(optimum.hyper, optimum.estep.q).bound.total
 
@@ -73,3 +75,74 @@ def warn_unless_converged(model: PanelEstimator, optimum: Optimum) -> None:
             ConvergenceWarning,
             stacklevel=3,
         )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What an optimiser found: the best optimum, the mixture around it, and its evidence."""
+
+    best: Optimum
+    parts: list[Weighted]
+    log_evidence: float
+
+
+def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max_iter: int) -> Fit:
+    """Maximise the bound over q, and maximise or integrate over the hyper-parameters."""
+    if problem.data.total == 0:
+        return _single(no_event_optimum(problem))
+    scale = np.sqrt(problem.data.rate / np.diff(problem.data.window)[0])
+    fixed = None if isinstance(mean, str) else float(mean) / scale
+    if hyper == "optimize":
+        peaks = search(problem, mean=fixed, tol=tol, max_iter=max_iter)
+        return _single(peaks[0])
+    peaks = search(problem, mean=fixed, log_prior=weak_prior, tol=tol, max_iter=max_iter)
+    free = free_coordinates(problem, fixed)
+    found = integrate(problem, peaks, free=free, log_prior=weak_prior, tol=tol)
+    return Fit(peaks[0], found.parts, found.log_evidence)
+
+
+def _single(optimum: Optimum) -> Fit:
+    return Fit(optimum, [Weighted(optimum, 1.0)], optimum.estep.evaluation.bound.total)
+
+
+def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
+    """Set the fitted attributes of a model, in the user's units."""
+    data, optimum = problem.data, fit.best
+    evaluation, hyper = optimum.estep.evaluation, optimum.hyper
+    effects, rate = _subject_effects(problem, fit.parts)
+    model.window_ = data.window
+    model.effect_ = problem.effect
+    model.frailty_shape_ = hyper.shape
+    model.subject_effects_ = effects
+    model.posterior_ = mixture(fit.parts, model.kernel, data.window, rate)
+    scale = model.posterior_.scale
+    model.length_scale_ = hyper.length_scale * (data.window[1] - data.window[0])
+    model.variance_ = hyper.variance * scale
+    model.mean_ = float(hyper.mean * np.sqrt(scale))
+    model.terms_ = evaluation.bound
+    model.objective_ = evaluation.bound.total
+    model.elbo_ = exact_bound(problem, optimum)
+    model.log_evidence_ = fit.log_evidence
+    model.n_inducing_ = optimum.work.size
+    model.history_ = np.array([*optimum.path, optimum.value])
+    model.n_iter_ = len(optimum.path)
+    model.converged_ = optimum.converged
+
+
+def _subject_effects(problem: Problem, parts: list[Weighted]) -> tuple[Any, float]:
+    """Effects of the subjects, and the rate that goes with them.
+
+    f and free weights share a scale, which is fixed by a mean weight of 1.
+    """
+    if problem.effect is None:
+        return None, problem.data.rate
+    effects = np.zeros(len(problem.data.totals))
+    for part in parts:
+        o = part.optimum
+        exposure, at = o.work.likelihood.exposure, o.estep.evaluation
+        expected = exposure.expected(at.mean**2 + at.variance)
+        effects += part.weight * SUBJECT_COSTS[problem.effect].weight(
+            problem.data.totals, expected, o.hyper.shape
+        )
+    shared = float(effects.mean()) if problem.effect == "weight" else 1.0
+    return effects / shared, problem.data.rate * shared

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import Observations, observe
-from gp4c.inference.hyper import Optimum, Problem, search
+from gp4c.inference.hyper import Problem
 from gp4c.inference.likelihood import COUNT_TERMS
 from gp4c.inference.threads import one_blas_thread
-from gp4c.models.fitting import exact_bound, mixture, no_event_optimum, warn_unless_converged
+from gp4c.models.fitting import find_fit, store_fit, warn_unless_converged
 from gp4c.models.gp_base import GaussianProcessModel
 
 if TYPE_CHECKING:
@@ -46,6 +44,9 @@ class GP4C(GaussianProcessModel):
     effect : {None, "weight", "gamma"}
         Subject effects that multiply the intensity: none; a free weight per subject (the
         paper's GP4CW); or a gamma frailty, integrated out.
+    hyper : {"optimize", "integrate"}
+        Take the hyper-parameters (a, γ, g) at the bound's maximum, or integrate over them under
+        weak priors in units of the data (:mod:`gp4c.inference.priors`).
     tol : float
         Stop when a step over the hyper-parameters is predicted to gain fewer nats than this.
     max_iter : int
@@ -85,6 +86,9 @@ class GP4C(GaussianProcessModel):
     True
     """
 
+    objective_: float
+    elbo_: float
+
     def __init__(
         self,
         *,
@@ -94,6 +98,7 @@ class GP4C(GaussianProcessModel):
         kernel: str = "se",
         mean: str | float = "learn",
         effect: str | None = None,
+        hyper: str = "optimize",
         tol: float = 1e-6,
         max_iter: int = 200,
         random_state: int | None = None,
@@ -104,6 +109,7 @@ class GP4C(GaussianProcessModel):
         self.kernel = kernel
         self.mean = mean
         self.effect = effect
+        self.hyper = hyper
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -126,10 +132,12 @@ class GP4C(GaussianProcessModel):
         data = observe(panel, events, window)
         with one_blas_thread():
             problem = self._problem(data)
-            optimum = self._optimise(problem)
-            self._store(problem, optimum)
+            fit = find_fit(
+                problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
+            )
+            store_fit(self, problem, fit)
         self.time_unit_ = panel.time_unit
-        warn_unless_converged(self, optimum)
+        warn_unless_converged(self, fit.best)
         return self
 
     def _problem(self, data: Observations) -> Problem:
@@ -137,52 +145,11 @@ class GP4C(GaussianProcessModel):
             data, KERNELS[self.kernel], self.count_term, self.b, self.effect, self.n_inducing
         )
 
-    def _optimise(self, problem: Problem) -> Optimum:
-        if problem.data.total == 0:
-            return no_event_optimum(problem)
-        scale = np.sqrt(problem.data.rate / np.diff(problem.data.window)[0])
-        mean = None if isinstance(self.mean, str) else float(self.mean) / scale
-        return search(problem, mean=mean, tol=self.tol, max_iter=self.max_iter)
-
-    def _store(self, problem: Problem, optimum: Optimum) -> None:
-        """Set the fitted attributes, in the user's units."""
-        data, evaluation = problem.data, optimum.estep.evaluation
-        self.window_ = data.window
-        self.effect_ = self.effect
-        self.frailty_shape_ = optimum.hyper.shape
-        self.subject_effects_ = None
-        rate = data.rate
-        exposure = optimum.work.likelihood.exposure
-        if exposure.subject_cost is not None and exposure.totals is not None:
-            expected = exposure.expected(evaluation.mean**2 + evaluation.variance)
-            effects = exposure.subject_cost.weight(exposure.totals, expected, optimum.hyper.shape)
-            # f and free weights share a scale: the mean weight is 1
-            shared = float(effects.mean()) if self.effect == "weight" else 1.0
-            self.subject_effects_ = effects / shared
-            rate *= shared
-        self.posterior_ = mixture([optimum], [1.0], self.kernel, data.window, rate)
-        scale = self.posterior_.scale
-        self.length_scale_ = optimum.hyper.length_scale * (data.window[1] - data.window[0])
-        self.variance_ = optimum.hyper.variance * scale
-        self.mean_ = optimum.hyper.mean * np.sqrt(scale)
-        self.terms_ = evaluation.bound
-        self.objective_ = evaluation.bound.total
-        self.elbo_ = exact_bound(problem, optimum)
-        self.n_inducing_ = optimum.work.size
-        self.history_ = np.array([*optimum.path, self.objective_])
-        self.n_iter_ = len(optimum.path)
-        self.converged_ = optimum.converged
-
     def _check_parameters(self) -> None:
-        _check_choice("count_term", self.count_term, COUNT_TERMS)
-        _check_choice("kernel", self.kernel, tuple(KERNELS))
-        _check_choice("effect", self.effect, (None, "weight", "gamma"))
+        check_choice("count_term", self.count_term, COUNT_TERMS)
         if not 0 <= self.b <= 1:
             raise ValueError(f"b must be in [0, 1], not {self.b!r}")
-        if isinstance(self.mean, str) and self.mean != "learn":
-            raise ValueError(f"mean must be 'learn' or a number, not {self.mean!r}")
-        if self.n_inducing is not None and self.n_inducing < 2:
-            raise ValueError(f"n_inducing must be at least 2, not {self.n_inducing!r}")
+        check_shared_parameters(self)
 
     def elbo_gap(self) -> float:
         """How many nats the fitted objective lies below the evidence lower bound of its own q."""
@@ -206,6 +173,7 @@ class GP4CW(GP4C):
         b: float = 0.3,
         kernel: str = "se",
         mean: str | float = "learn",
+        hyper: str = "optimize",
         tol: float = 1e-6,
         max_iter: int = 200,
         random_state: int | None = None,
@@ -217,6 +185,7 @@ class GP4CW(GP4C):
             kernel=kernel,
             mean=mean,
             effect="weight",
+            hyper=hyper,
             tol=tol,
             max_iter=max_iter,
             random_state=random_state,
@@ -227,7 +196,19 @@ def _union(first: tuple[float, float], second: tuple[float, float]) -> tuple[flo
     return min(first[0], second[0]), max(first[1], second[1])
 
 
-def _check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Raise a clear error unless `value` is one of the allowed."""
     if value not in allowed:
         options = ", ".join(repr(option) for option in allowed)
         raise ValueError(f"{name} must be one of {options}, not {value!r}")
+
+
+def check_shared_parameters(model: Any) -> None:
+    """Check what GP4C and GP3 have in common."""
+    check_choice("kernel", model.kernel, tuple(KERNELS))
+    check_choice("effect", model.effect, (None, "weight", "gamma"))
+    check_choice("hyper", model.hyper, ("optimize", "integrate"))
+    if isinstance(model.mean, str) and model.mean != "learn":
+        raise ValueError(f"mean must be 'learn' or a number, not {model.mean!r}")
+    if model.n_inducing is not None and model.n_inducing < 2:
+        raise ValueError(f"n_inducing must be at least 2, not {model.n_inducing!r}")

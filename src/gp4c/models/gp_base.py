@@ -25,14 +25,31 @@ _SCORE_CHUNK = 20_000_000
 class IntensityPosterior(Protocol):
     """What prediction needs of a posterior (see inference.posterior and inference.sampling)."""
 
-    def intensity(self, times: Floats) -> Floats: ...
-    def intensity_quantile(self, times: Floats, levels: Floats) -> Floats: ...
-    def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats: ...
-    def expected_integral(self, start: Floats, stop: Floats) -> Floats: ...
-    def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats: ...
+    def intensity(self, times: Floats) -> Floats:
+        """E λ at times."""
+        ...
+
+    def intensity_quantile(self, times: Floats, levels: Floats) -> Floats:
+        """Quantiles of λ, (levels, times)."""
+        ...
+
+    def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
+        """Joint draws of λ, (size, times)."""
+        ...
+
+    def expected_integral(self, start: Floats, stop: Floats) -> Floats:
+        """E ∫ λ over intervals."""
+        ...
+
+    def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
+        """Quantiles of ∫ λ, (levels, intervals)."""
+        ...
+
     def sample_integrals(
         self, start: Floats, stop: Floats, size: int, rng: np.random.Generator
-    ) -> Floats: ...
+    ) -> Floats:
+        """Joint draws of ∫ λ, (size, intervals)."""
+        ...
 
 
 class GaussianProcessModel(PanelEstimator):
@@ -85,11 +102,11 @@ class GaussianProcessModel(PanelEstimator):
         """
         levels = self._tails(level, kind)
         quantile = self._posterior().intensity_quantile
-        low, high = (
-            self._evaluate(t, lambda x, p=p: quantile(x, np.array([p]))[0], extrapolate)
-            for p in levels
-        )
-        return low, high
+
+        def at(p: float) -> Any:
+            return self._evaluate(t, lambda x: quantile(x, np.array([p]))[0], extrapolate)
+
+        return at(levels[0]), at(levels[1])
 
     def cumulative_band(
         self,
@@ -265,4 +282,4 @@ class GaussianProcessModel(PanelEstimator):
         origin = np.full_like(times, self.window_[0])
         before = times < origin
         value = integral(np.minimum(times, origin), np.maximum(times, origin))
-        return np.where(before, -value, value)
+        return np.asarray(np.where(before, -value, value))
