@@ -21,6 +21,11 @@ Flags = NDArray[np.bool_]
 _MATRIX_ENTRIES = 20_000_000
 
 
+def group_sums(group: Indices, values: Floats, n_groups: int) -> Floats:
+    """Sum of the values of each group, (n_groups,)."""
+    return np.bincount(group, values, minlength=n_groups).astype(np.float64, copy=False)
+
+
 @dataclass(frozen=True, eq=False)
 class Runs:
     """Runs ``first <= l < last`` of `size` cells, one per interval.

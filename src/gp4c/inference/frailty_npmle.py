@@ -68,9 +68,7 @@ def _value(problem: JumpProblem, term: GammaExposure, jumps: Floats) -> float:
     return counts + term.value(problem.exposure.by_subject(jumps))
 
 
-def _residual(
-    problem: JumpProblem, term: GammaExposure, jumps: Floats, exposure: Floats
-) -> float:
+def _residual(problem: JumpProblem, term: GammaExposure, jumps: Floats, exposure: Floats) -> float:
     if len(jumps) == 0:
         return 0.0
     kkt = kkt_residual(jumps, gradient(problem, term, jumps), problem.total)

@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 
 #: from this shape on, Stirling's series (seven terms) is exact to rounding and does not cancel
 _STIRLING_SHAPE = 30.0
+#: arguments below which log(1 + x) − x is taken from its series
+_SMALL = 0.05
 #: frailty variances looked at before the best one is refined
 _VARIANCES = np.concatenate([[0.0], np.logspace(-10, 10, 81)])
 
@@ -45,12 +47,13 @@ def variance_score(variance: float, events: Floats, exposure: Floats) -> Floats:
     At 0 it is ((N − L)² − N) / 2: positive on average where counts vary more than Poisson.
     """
     y = variance * exposure
-    small = exposure**2 * _log1p_remainder(y) + exposure * (exposure - events) / (1.0 + y)
-    if variance == 0.0:
-        return _rising_slope(variance, events) + small
-    # The same expression where y is not small and the terms above would cancel.
-    large = np.log1p(y) / variance**2 - (1.0 / variance + events) * exposure / (1.0 + y)
-    return _rising_slope(variance, events) + np.where(y < 0.05, small, large)
+    small = y < _SMALL
+    held = np.where(small, exposure, 0.0)
+    slope = held**2 * _log1p_remainder(np.where(small, y, 0.0)) + held * (held - events) / (1 + y)
+    if not np.all(small):  # the same expression where the terms above would cancel
+        direct = np.log1p(y) / variance**2 - (1.0 / variance + events) * exposure / (1.0 + y)
+        slope = np.where(small, slope, direct)
+    return _rising_slope(variance, events) + slope
 
 
 def best_variance(events: Floats, exposure: Floats, weights: Floats) -> float:
@@ -78,9 +81,7 @@ def best_variance(events: Floats, exposure: Floats, weights: Floats) -> float:
     return float(brentq(score, low, high, xtol=1e-300, rtol=1e-15, maxiter=200))
 
 
-def refine_variance(
-    variance: float, events: Floats, exposure: Floats, weights: Floats
-) -> float:
+def refine_variance(variance: float, events: Floats, exposure: Floats, weights: Floats) -> float:
     """Root of the score nearest above or below a good guess; the full search if there is none."""
     if variance <= 0.0:
         return best_variance(events, exposure, weights)
@@ -144,11 +145,9 @@ def _stirling_slope(variance: float, x: Floats) -> Floats:
 
 def _log1p_remainder(x: Floats) -> Floats:
     """(log(1 + x) − x) / x², which is −1/2 at 0; by its series where the difference cancels."""
-    x = np.asarray(x, dtype=np.float64)
-    small = np.abs(x) < 0.05
-    series = np.zeros_like(x)
+    small = np.abs(x) < _SMALL
+    near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
+    series = np.zeros_like(near)
     for k in range(14, 1, -1):
-        series = series * x + (-1.0) ** (k - 1) / k
-    with np.errstate(divide="ignore", invalid="ignore"):
-        direct = (np.log1p(x) - x) / x**2
-    return np.where(small, series, direct)
+        series = series * near + (-1.0) ** (k - 1) / k
+    return np.where(small, series, (np.log1p(far) - far) / far**2)

@@ -17,9 +17,8 @@ from typing import Protocol
 
 import numpy as np
 
-from gp4c.inference.cells import Flags, Floats, Indices, Runs
+from gp4c.inference.cells import Flags, Floats, Indices, Runs, group_sums
 from gp4c.inference.gamma_frailty import frailty_mean, log_marginal
-
 
 #: a step that takes more than this share of an interval's mass is refused (rounding decides there)
 _ALL_BUT_NOTHING = -1.0 + 1e-9
@@ -129,9 +128,7 @@ class Exposure:
 
     def by_subject(self, jumps: Floats) -> Floats:
         """Vλ, (K,)."""
-        return np.bincount(
-            self.subject, self.rate * self.runs.sums(jumps), minlength=self.n_subjects
-        )
+        return group_sums(self.subject, self.rate * self.runs.sums(jumps), self.n_subjects)
 
     def cost(self, slope: Floats) -> Floats:
         """Vᵀ slope, (L,)."""
@@ -170,6 +167,8 @@ class JumpProblem:
 
     Attributes
     ----------
+    size : int
+        Number of cells L.
     sites : (G,)
         Cells that may carry a jump; all others carry none at the maximum.
     inside : Runs
@@ -180,6 +179,7 @@ class JumpProblem:
         V on the sites.
     """
 
+    size: int
     sites: Indices
     inside: Runs
     count: Floats
@@ -205,7 +205,7 @@ class JumpProblem:
         """
         seen = runs.take(count > 0)
         sites = np.flatnonzero(_useful_sites(seen, exposure))
-        return cls(sites, seen.on(sites), count[count > 0], exposure.on(sites))
+        return cls(runs.size, sites, seen.on(sites), count[count > 0], exposure.on(sites))
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,9 +248,7 @@ def log_likelihood(problem: JumpProblem, term: ExposureTerm, jumps: Floats) -> f
     return float(problem.count @ np.log(mass)) + term.value(problem.exposure.by_subject(jumps))
 
 
-def improvement(
-    problem: JumpProblem, term: ExposureTerm, jumps: Floats, step: Floats
-) -> float:
+def improvement(problem: JumpProblem, term: ExposureTerm, jumps: Floats, step: Floats) -> float:
     """ℓ(λ + step) − ℓ(λ) from the differences themselves: exact to rounding near the maximum."""
     relative = problem.inside.sums(step) / problem.inside.sums(jumps)
     if np.any(relative <= _ALL_BUT_NOTHING):

@@ -102,15 +102,13 @@ def sparse_start(problem: JumpProblem, term: ExposureTerm) -> Floats:
     return _after_em(problem, term, share)
 
 
-def _after_em(
-    problem: JumpProblem, term: ExposureTerm, share: Floats, n_steps: int = 10
-) -> Floats:
+def _after_em(problem: JumpProblem, term: ExposureTerm, share: Floats, n_steps: int = 10) -> Floats:
     """Spread the events over sites in the given shares and take a few EM steps."""
     cost = problem.exposure.cost(term.slope(np.zeros(problem.exposure.n_subjects)))
     jumps = share * problem.total / (share.sum() * cost)
     for _ in range(n_steps):
         jumps = jumps * gradient(problem, term, jumps).ratio
-    return jumps
+    return np.asarray(jumps, dtype=np.float64)
 
 
 def newton(

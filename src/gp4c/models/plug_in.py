@@ -1,0 +1,160 @@
+"""What the classical estimators share: one fitted curve, plugged into the likelihood."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.exceptions import GP4CWarning
+from gp4c.inference.cells import group_sums
+from gp4c.inference.gamma_frailty import log_marginal
+from gp4c.models.base import PanelEstimator
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+Floats = NDArray[np.float64]
+
+#: events that the floor of a score spreads over the whole observed time
+FLOOR_EVENTS = 0.5
+
+
+class PlugInEstimator(PanelEstimator):
+    """Curves and scores of an estimator that is a single function Λ.
+
+    Attributes
+    ----------
+    time_at_risk_ : float
+        Exposure times length, summed over the rows that were fitted.
+    effect_ : None or "gamma"
+    frailty_shape_ : float
+        α of the Gamma(α, α) frailty; infinite without frailty or overdispersion.
+    """
+
+    time_at_risk_: float
+    effect_: str | None
+    frailty_shape_: float
+
+    def _cumulative(self, times: Floats) -> Floats:
+        """Λ at flat times, 0 at the window's start."""
+        raise NotImplementedError
+
+    def _begin_fit(self, panel: PanelCounts) -> None:
+        """Forget an earlier fit and set what every fit sets."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+        self.time_unit_ = panel.time_unit
+        self.time_at_risk_ = float((panel.exposure * (panel.stop - panel.start)).sum())
+        self.effect_ = None
+        self.frailty_shape_ = np.inf
+
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+        """Λ(t), the expected number of events from the window's start to t per unit exposure.
+
+        Parameters
+        ----------
+        t : float or array
+            Times; a float gives a float, an array an array of its shape.
+        extrapolate : bool
+            Allow times outside the window; the class says how Λ goes on there.
+        """
+        return self._evaluate(t, self._cumulative, extrapolate)
+
+    def expected_counts(
+        self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
+    ) -> Any:
+        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        first = self._inside(start, extrapolate)
+        last = self._inside(stop, extrapolate)
+        first, last = np.broadcast_arrays(first, last)
+        if np.any(last < first):
+            raise ValueError("each stop must not be before its start")
+        values = self._cumulative(last.ravel()) - self._cumulative(first.ravel())
+        values = np.maximum(values, 0.0)
+        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+
+    def score(
+        self, panel: PanelCounts, y: None = None, *, constant: bool = False, joint: bool = True
+    ) -> float:
+        r"""Log-likelihood of the counts of these subjects with the fitted curve plugged in.
+
+        .. math:: \sum m \log(e \Delta\Lambda) - e \Delta\Lambda
+
+        over the rows, e the exposure and ΔΛ the fitted mass of the interval; with gamma frailty
+        each subject's frailty is integrated out (negative multinomial counts). Σ ln m! is left
+        out.
+
+        **Floor.** An interval in which events happened but the fitted curve has (almost) no mass
+        would make the score −∞. Its mass is taken to be at least that of half an event spread
+        evenly over all the observed time at risk of the fit, ``0.5 (stop − start) /
+        time_at_risk_``; a warning says how many intervals that concerned.
+
+        Parameters
+        ----------
+        panel : PanelCounts
+            Must lie in the window of the fit.
+        y : None
+            Ignored; scikit-learn passes it.
+        constant : bool
+            Add −Σ ln m!.
+        joint : bool
+            Makes no difference here: with a plugged-in curve the joint score is the sum of the
+            subjects' scores.
+        """
+        total = float(self.score_subjects(panel).sum())
+        return total - panel.log_factorials if constant else total
+
+    def score_subjects(self, panel: PanelCounts) -> Floats:
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        mass = self._bounded_mass(panel)
+        expected = panel.exposure * mass
+        seen = panel.count > 0
+        logs = np.zeros(panel.n_intervals)
+        logs[seen] = panel.count[seen] * np.log(expected[seen])
+
+        def by_subject(values: Floats) -> Floats:
+            return group_sums(panel.subject_index, values, panel.n_subjects)
+
+        variance = 1.0 / self.frailty_shape_
+        events = by_subject(panel.count.astype(np.float64))
+        return by_subject(logs) + log_marginal(variance, events, by_subject(expected))
+
+    def _bounded_mass(self, panel: PanelCounts) -> Floats:
+        """Mass of each interval of a panel; at least the floor where it has events."""
+        mass = self.expected_counts(panel.start, panel.stop)
+        floor = mass_floor(panel.start, panel.stop, self.time_at_risk_)
+        low = (panel.count > 0) & (mass < floor)
+        if np.any(low):
+            warnings.warn(
+                f"{int(low.sum())} of {int((panel.count > 0).sum())} intervals with events have "
+                f"(almost) no mass under this {type(self).__name__}; they are scored as if half "
+                "an event were spread evenly over the time at risk of the fit",
+                GP4CWarning,
+                stacklevel=4,
+            )
+        return np.where(low, floor, mass)
+
+
+def mass_floor(start: Floats, stop: Floats, time_at_risk: float | Floats) -> Floats:
+    """Least mass that an interval with events is scored with: see :meth:`PlugInEstimator.score`.
+
+    The maximum-likelihood step function never falls below it on the data it was fitted to.
+    """
+    return np.asarray(FLOOR_EVENTS * (stop - start) / time_at_risk, dtype=np.float64)
+
+
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Raise a clear error unless `value` is one of the allowed."""
+    if not any(value is option or value == option for option in allowed):
+        options = ", ".join(repr(option) for option in allowed)
+        raise ValueError(f"{name} must be one of {options}, not {value!r}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    """Raise a clear error unless `value` is a positive finite number."""
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not good or not np.isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be a positive number, not {value!r}")
