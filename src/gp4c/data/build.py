@@ -70,12 +70,12 @@ def fields_from_intervals(
     weight = None
     if exposure is not None:
         weight = read_exposure(problems, exposure, table.columns[exposure], count)
-    check_intervals(problems, index, labels, times["start"], times["stop"], names)
+    order = check_intervals(problems, index, labels, times["start"], times["stop"], names)
     problems.raise_any()
     return assemble(
         table,
         roles,
-        (index, labels),
+        (index, labels, order),
         {**times, "count": count, "exposure": weight},
         (axis, window),
         notes,
@@ -85,7 +85,7 @@ def fields_from_intervals(
 def assemble(
     table: Table,
     roles: dict[str, str],
-    subjects: tuple[IndexArray, LabelArray],
+    subjects: tuple[IndexArray, LabelArray, IndexArray | None],
     arrays: dict[str, Any],
     frame: tuple[TimeAxis, Any],
     notes: tuple[str, ...],
@@ -95,8 +95,8 @@ def assemble(
     window = axis.window(window)
     if window is not None:
         check_window(window, float(arrays["start"].min()), float(arrays["stop"].max()))
-    index, labels = subjects
-    rows, more_notes = _rows_in_order(index, arrays)
+    index, labels, order = subjects
+    rows, more_notes = _without_zero_exposure(order, arrays["exposure"])
     notes = (*table.notes, *axis.notes, *notes, *more_notes)
     subject_level, interval_level, said = split_covariates(table, set(roles.values()), rows, index)
     if rows is not None:
@@ -118,15 +118,13 @@ def assemble(
     }
 
 
-def _rows_in_order(
-    index: IndexArray, arrays: dict[str, Any]
+def _without_zero_exposure(
+    rows: IndexArray | None, weight: FloatArray | None
 ) -> tuple[IndexArray | None, tuple[str, ...]]:
-    """Rows by subject and start, without those of zero exposure; None if nothing changes."""
-    rows = row_order(index, arrays["start"])
-    weight = arrays["exposure"]
+    """Rows in order (None: as they are) but those of zero exposure, which are gaps."""
     if weight is None or (weight > 0).all():
         return rows, ()
-    rows = np.arange(len(index)) if rows is None else rows
+    rows = np.arange(len(weight)) if rows is None else rows
     kept = rows[weight[rows] > 0]
     if not len(kept):
         raise PanelDataError("the table has no interval with a positive exposure")
@@ -169,35 +167,42 @@ def check_intervals(
     start: FloatArray,
     stop: FloatArray,
     names: dict[str, str],
-) -> None:
-    """Intervals must not be empty, and those of one subject must not overlap or repeat."""
+) -> IndexArray | None:
+    """Intervals must not be empty, and those of one subject must not overlap or repeat.
+
+    Returns
+    -------
+    order : (n_rows,) array or None
+        Rows by subject and start; None if they are so already. Of use if there is no problem.
+    """
+    finite = np.isfinite(start) & np.isfinite(stop)
     problems.flag(
-        stop <= start,
+        finite & (stop <= start),
         f"{names['stop']!r} must be greater than {names['start']!r}",
         lambda row: f"found {shown_interval(start[row], stop[row])}",
     )
-    usable = (stop > start) & (index >= 0) & np.isfinite(start) & np.isfinite(stop)
-    rows = None if usable.all() else np.flatnonzero(usable)
-    if rows is not None:
+    usable = finite & (stop > start) & (index >= 0)
+    rows = np.arange(len(index)) if usable.all() else np.flatnonzero(usable)
+    if len(rows) < len(index):
         index, start, stop = index[rows], start[rows], stop[rows]
     order = row_order(index, start)
-    if not _clashes(index, start, stop, order).any():
-        return
-    order = np.lexsort((stop, start, index))
-    pairs = np.flatnonzero(_clashes(index, start, stop, order))
-    problems.hide(max(len(pairs) - SHOWN, 0))
-    for pair in pairs[:SHOWN].tolist():
-        a, b = (int(k) for k in order[pair : pair + 2])
-        label = labels[index[a]]
-        one, two = (shown_interval(start[k], stop[k]) for k in (a, b))
-        if one == two:
-            sentence = f"the same subject and interval must not occur twice; subject {label} "
-            sentence += f"has {one} again"
-        else:
-            sentence = "intervals of one subject must not overlap; "
-            sentence += f"subject {label} has {one} and {two}"
-        pair_rows = sorted(k if rows is None else int(rows[k]) for k in (a, b))
-        problems.add(pair_rows, sentence)
+    if _clashes(index, start, stop, order).any():
+        order = np.lexsort((stop, start, index))
+        pairs = np.flatnonzero(_clashes(index, start, stop, order))
+        problems.hide(max(len(pairs) - SHOWN, 0))
+        for pair in pairs[:SHOWN].tolist():
+            two = order[pair : pair + 2]
+            sentence = _clash_sentence(labels[index[two[0]]], start[two], stop[two])
+            problems.add(sorted(rows[two].tolist()), sentence)
+    return order
+
+
+def _clash_sentence(label: object, start: FloatArray, stop: FloatArray) -> str:
+    """Say how two intervals of a subject clash."""
+    one, two = (shown_interval(a, b) for a, b in zip(start, stop, strict=True))
+    if start[0] == start[1] and stop[0] == stop[1]:
+        return f"the same subject and interval must not occur twice; subject {label} has {one}"
+    return f"intervals of one subject must not overlap; subject {label} has {one} and {two}"
 
 
 def _clashes(

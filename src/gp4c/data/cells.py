@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,24 +66,35 @@ def _from_numeric(column: pd.Series[Any]) -> Numbers:
         raw = filled.to_numpy()
         if len(raw) and (raw.max() > LARGEST_EXACT or raw.min() < -LARGEST_EXACT):
             too_large = (raw > LARGEST_EXACT) | (raw < -LARGEST_EXACT)
-    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     return Numbers(values, np.isnan(values), none, too_large)
 
 
 def _from_objects(column: pd.Series[Any]) -> Numbers:
-    import pandas as pd
-
     missing = missing_cells(column)
     objects = column.astype(object).where(~missing, None)
-    values = pd.to_numeric(objects, errors="coerce")
-    if not pd.api.types.is_complex_dtype(values.dtype):
-        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-    else:
-        numbers = np.full(len(column), np.nan)
-    truth = np.fromiter((isinstance(v, bool | np.bool_) for v in objects), bool, len(objects))
-    numbers = np.where(truth, np.nan, numbers)
+    numbers = numbers_in(objects)
     too_large: BoolArray = np.abs(numbers) > LARGEST_EXACT
     return Numbers(numbers, missing, np.isnan(numbers) & ~missing, too_large & _whole(numbers))
+
+
+def numbers_in(cells: pd.Series[Any]) -> FloatArray:
+    """Numbers, and texts of numbers, correctly rounded; NaN for everything else."""
+    return np.fromiter((_to_float(cell) for cell in cells), dtype=np.float64, count=len(cells))
+
+
+def _to_float(cell: Any) -> float:
+    """Read one cell; whole numbers beyond all floats become infinite."""
+    if isinstance(cell, bool | np.bool_ | np.complexfloating):
+        return float("nan")
+    try:
+        if isinstance(cell, str):
+            return float("nan") if "_" in cell else float(cell)
+        return float(cell) if isinstance(cell, Real | Decimal) else float("nan")
+    except OverflowError:
+        return float("inf")
+    except (TypeError, ValueError):
+        return float("nan")
 
 
 def _whole(values: FloatArray) -> BoolArray:
@@ -106,7 +119,7 @@ def shown_cell(column: pd.Series[Any], row: int) -> str:
     if isinstance(value, str):
         shown = value if len(value) <= 40 else value[:37] + "..."
         return f"found {shown!r}"
-    if isinstance(value, float | int | np.number) and not isinstance(value, bool):
+    if isinstance(value, float | int | np.integer | np.floating) and not isinstance(value, bool):
         return f"found {shown_number(value)}"
     return f"found {value}"
 

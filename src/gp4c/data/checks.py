@@ -108,6 +108,9 @@ def shown_values(column: Any) -> str:
 
 def shown_number(value: Any) -> str:
     """Write a number as a person would: ``3`` rather than ``3.0`` or ``np.float64(3.0)``."""
+    if isinstance(value, int | np.integer):
+        text = str(value)
+        return text if len(text) <= 40 else f"{text[:37]}..."
     number = float(value)
     if number.is_integer() and abs(number) < 1e16:
         return str(int(number))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.cells import MISSING_TEXT
+from gp4c.data.cells import MISSING_TEXT, numbers_in
 from gp4c.data.checks import SHOWN, Problems
 from gp4c.data.frames import Table, table_of
 from gp4c.exceptions import PanelDataError
@@ -232,10 +232,10 @@ def _as_written(labels: pd.Series[Any]) -> pd.Series[Any]:
 
     codes, unique = pd.factorize(labels)
     texts = pd.Series(list(unique), dtype="string")
-    usual = texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}")
-    if not len(texts) or not bool(usual.all()) or (codes < 0).any():
+    if not len(texts) or not bool(texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all()):
         return labels
-    return pd.Series(texts.astype("int64").to_numpy()[codes])
+    numbers = pd.Series(texts.astype("Int64").array[codes])
+    return numbers.mask(codes < 0)
 
 
 def _as_numbers(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
@@ -245,7 +245,7 @@ def _as_numbers(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
     if not pd.api.types.is_string_dtype(column.dtype):
         return column
     text = column.str.replace(decimal, ".", regex=False)
-    numbers = pd.to_numeric(text, errors="coerce")
+    numbers = pd.Series(numbers_in(text))
     if bool((numbers.isna() & column.notna()).any()):
         return text.where(numbers.notna(), column)
     return numbers

@@ -9,13 +9,7 @@ import numpy as np
 
 from gp4c.data.checks import plural, shown_number
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
-from gp4c.data.subjects import (
-    FloatArray,
-    IndexArray,
-    LabelArray,
-    SubjectData,
-    take_rows,
-)
+from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, SubjectData, take_rows
 
 if TYPE_CHECKING:
     from typing import Self

@@ -100,9 +100,12 @@ def _from_dataframe(data: Any) -> dict[str, pd.Series[Any]]:
         raise PanelDataError(
             f"data must be a dataframe or a dict of arrays; found {type(data).__name__}"
         ) from None
+    except nw.exceptions.DuplicateError:
+        twice = next(name for name in data.columns if list(data.columns).count(name) > 1)
+        raise PanelDataError(f"column names must differ; {twice!r} occurs twice") from None
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect()
-    return {str(name): _to_pandas(frame[name]) for name in frame.columns}
+    return {str(name): _to_pandas(frame.get_column(name)) for name in frame.columns}
 
 
 def _to_pandas(series: Any) -> pd.Series[Any]:

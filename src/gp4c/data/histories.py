@@ -17,6 +17,8 @@ from gp4c.data.timeaxis import TimeAxis, read_times
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gp4c.data.events import RecurrentEvents
 
 
@@ -62,14 +64,11 @@ def fields_from_events(
         optional=("time",),
     )
     problems.raise_any()
-    rows = row_order(index, times["time"])
-    covariates, marks, notes = split_covariates(table, set(names.values()), rows, index)
-    if marks is not None:
-        dropped = ", ".join(repr(name) for name in marks.columns)
-        notes = (*(note for note in notes if "per interval" not in note),)
-        notes += (f"columns that vary within subjects left out: {dropped}",)
+    covariates, notes = _subject_columns(table, names, index, times["time"])
     if window is None:
-        start, stop = (_one_per_subject(problems, index, labels, times, names, r) for r in _ENDS)
+        start, stop = (
+            _one_per_subject(problems, index, labels, times, names, r) for r in ("start", "stop")
+        )
     else:
         # subjects that are only in the window or in ``subjects`` come after those of the table
         labels = _with_silent(labels, window, subjects)
@@ -78,14 +77,13 @@ def fields_from_events(
     _check_events(problems, index, labels, times["time"], start, stop)
     problems.raise_any()
     happened = ~np.isnan(times["time"])
-    common = window is not None and not isinstance(window, Mapping)
     return {
         "subjects": labels,
         "subject_index": index[happened],
         "time": times["time"][happened],
         "start": start,
         "stop": stop,
-        "window": axis.window(window) if common else None,
+        "window": None if isinstance(window, Mapping) else axis.window(window),
         "time_unit": axis.unit,
         "time_origin": axis.origin,
         "covariates": covariates,
@@ -93,7 +91,17 @@ def fields_from_events(
     }
 
 
-_ENDS = ("start", "stop")
+def _subject_columns(
+    table: Table, names: dict[str, str], index: IndexArray, time: FloatArray
+) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
+    """Other columns by subject; those that vary within a subject are left out, and noted."""
+    rows = row_order(index, time)
+    covariates, marks, notes = split_covariates(table, set(names.values()), rows, index)
+    if marks is not None:
+        dropped = ", ".join(repr(name) for name in marks.columns)
+        notes = tuple(note for note in notes if "per interval" not in note)
+        notes += (f"columns that vary within subjects left out: {dropped}",)
+    return covariates, notes
 
 
 def _one_per_subject(

@@ -10,14 +10,7 @@ import numpy as np
 from gp4c.data.checks import check_window, plural, shown_number
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
-from gp4c.data.subjects import (
-    FloatArray,
-    IndexArray,
-    IntArray,
-    LabelArray,
-    SubjectData,
-    take_rows,
-)
+from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray, SubjectData, take_rows
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -357,9 +350,8 @@ class PanelCounts(SubjectData):
         """Return the same data on another window, which must contain every interval."""
         from gp4c.data.timeaxis import TimeAxis
 
-        numbers = TimeAxis(self.time_unit, self.time_origin).window(window)
-        low, high = float(self.start.min()), float(self.stop.max())
-        return self._like(window=check_window(numbers, low, high))
+        times = TimeAxis(self.time_unit, self.time_origin).window(window)
+        return self._like(window=check_window(times, self.start.min(), self.stop.max()))
 
     def summary(self) -> PanelSummary:
         """Count what there is: prints as a table, ``to_frame()`` gives it as one."""

@@ -66,28 +66,9 @@ def summarise(panel: PanelCounts) -> PanelSummary:
     """Count subjects, intervals, events, exposure, zeros, gaps and overdispersion."""
     totals, risk = subject_totals(panel)
     statistic = overdispersion(totals, risk)
-    lengths = panel.stop - panel.start
-    gaps, gapped = _gaps(panel)
-    intervals = np.bincount(panel.subject_index, minlength=panel.n_subjects)
-    entry = panel.start[np.searchsorted(panel.subject_index, np.arange(panel.n_subjects))]
-    low, high = (shown_number(t) for t in panel.window)
-    end_points = np.union1d(panel.start, panel.stop)
-    unit = panel.time_unit or "unit of time"
-    quantities: dict[str, float | int | str] = {
-        "subjects": panel.n_subjects,
-        "intervals": panel.n_intervals,
-        "distinct intervals": len(panel.distinct()),
-        "distinct end points": len(end_points),
-        "intervals per subject": _spread(intervals),
-        "interval length": _spread(lengths),
-        "window": f"({low}, {high})",
-        "time unit": panel.time_unit or "not stated",
-    }
-    if panel.time_origin is not None:
-        quantities["time 0"] = str(panel.time_origin)
-    quantities |= {
+    quantities = _layout(panel) | {
         "events": panel.n_events,
-        "time observed": float(lengths.sum()),
+        "time observed": float(np.sum(panel.stop - panel.start)),
         "exposure": float(risk.sum()),
         "rate": float(totals.sum() / risk.sum()),
         "share of zero counts": float(np.mean(panel.count == 0)),
@@ -96,15 +77,36 @@ def summarise(panel: PanelCounts) -> PanelSummary:
         "subject totals, mean": float(totals.mean()),
         "subject totals, variance": float(totals.var(ddof=1)) if len(totals) > 1 else np.nan,
         "overdispersion": statistic,
-        "gaps": gaps,
-        "subjects with gaps": gapped,
-        "late entries": int(np.sum(entry > panel.window[0])),
         "covariates": _listed(panel._covariates),
         "interval covariates": _listed(panel._interval_covariates),
     }
+    unit = panel.time_unit or "unit of time"
     title = f"Panel of {plural(panel.n_subjects, 'subject')} (rate per {_singular(unit)})"
-    remarks = _remark(statistic, len(totals))
-    return PanelSummary(title, quantities, (*remarks, *panel.notes))
+    return PanelSummary(title, quantities, (*_remark(statistic, len(totals)), *panel.notes))
+
+
+def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
+    """Subjects, intervals, gaps and the axis of time."""
+    distinct = panel.distinct()
+    gaps, gapped = _gaps(panel)
+    subjects = np.arange(panel.n_subjects)
+    entry = panel.start[np.searchsorted(panel.subject_index, subjects)]
+    low, high = (shown_number(t) for t in panel.window)
+    time_zero = {} if panel.time_origin is None else {"time 0": str(panel.time_origin)}
+    return {
+        "subjects": panel.n_subjects,
+        "intervals": panel.n_intervals,
+        "distinct intervals": len(distinct),
+        "distinct end points": len(np.union1d(distinct.start, distinct.stop)),
+        "intervals per subject": _spread(np.bincount(panel.subject_index)),
+        "interval length": _spread(panel.stop - panel.start),
+        "gaps": gaps,
+        "subjects with gaps": gapped,
+        "late entries": int(np.sum(entry > panel.window[0])),
+        "window": f"({low}, {high})",
+        "time unit": panel.time_unit or "not stated",
+        **time_zero,
+    }
 
 
 def subject_totals(panel: PanelCounts) -> tuple[Any, Any]:

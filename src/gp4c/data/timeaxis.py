@@ -107,6 +107,11 @@ class _Cells:
     unreadable: BoolArray
     too_large: BoolArray
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is no time at all."""
+        return bool((self.missing | self.unreadable).all())
+
 
 def _parse(column: pd.Series[Any]) -> _Cells:
     """Read one column of times; text and objects are numbers or ISO dates, whichever fits more."""
@@ -126,12 +131,14 @@ def _parse(column: pd.Series[Any]) -> _Cells:
     if not numbers.unreadable.any() or kind.is_bool_dtype(column.dtype):
         return as_numbers
     missing = missing_cells(column)
-    texts = column.astype(object).where(~missing, None)
-    as_dates = _dates(_parse_iso(texts), missing)
+    cells = column.astype(object)
+    datelike = cells.map(lambda cell: isinstance(cell, str | dt.date)).to_numpy(dtype=bool)
+    as_dates = _dates(_parse_iso(cells.where(datelike & ~missing, None)), missing)
     return as_dates if as_dates.unreadable.sum() < as_numbers.unreadable.sum() else as_numbers
 
 
 def _parse_iso(texts: pd.Series[Any]) -> pd.Series[Any]:
+    """Dates and ISO texts as UTC timestamps, NaT where a cell is neither."""
     import pandas as pd
 
     try:
@@ -210,7 +217,7 @@ def _axis(
     cells: Mapping[str, _Cells], time_unit: str | None, origin: Any, zero: str | None
 ) -> TimeAxis:
     """Choose the axis; numbers, dates and durations do not mix."""
-    kinds = {cell.kind for cell in cells.values() if not cell.missing.all()} or {"number"}
+    kinds = {cell.kind for cell in cells.values() if not cell.empty} or {"number"}
     if len(kinds) > 1:
         said = ", ".join(f"{name!r} holds {cell.kind}s" for name, cell in cells.items())
         raise PanelDataError(f"times must be all numbers, all dates or all durations; {said}")
@@ -224,10 +231,10 @@ def _axis(
 
 def _on_axis(cell: _Cells, axis: TimeAxis) -> FloatArray:
     """Times as floats, NaN where the cell is no time."""
-    if cell.kind == "number":
-        return cell.values.astype(np.float64)
-    if axis.unit is None:  # the column is missing throughout
+    if cell.empty:
         return np.full(len(cell.values), np.nan)
+    if cell.kind == "number" or axis.unit is None:
+        return cell.values.astype(np.float64)
     shift = 0 if axis.origin is None else int(as_moment(axis.origin).astype(np.int64))
     values = (cell.values - shift) / MICROSECONDS[axis.unit]
     return np.where(cell.missing | cell.unreadable, np.nan, values)
@@ -250,7 +257,7 @@ def _calendar_axis(
         earliest = [
             int(cell.values[~(cell.missing | cell.unreadable)].min())
             for cell in chosen
-            if not (cell.missing | cell.unreadable).all()
+            if not cell.empty
         ]
         moment = np.datetime64(min(earliest, default=0), "us")
     stamp = pd.Timestamp(moment)

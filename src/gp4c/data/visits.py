@@ -74,15 +74,14 @@ def fields_from_visits(
         table, notes = _without_missing_totals(table, names["count"], exposure)
     problems = Problems(table.locate)
     visits, axis = _read_visits(problems, table, roles, origin, (time_unit, sort))
-    baseline = visits.first & (np.isnan(visits.entry) | (visits.time == visits.entry))
-    optional = np.zeros(len(baseline), dtype=bool)
-    if not cumulative:  # a missing count is no problem at a baseline visit or if it is a gap
-        optional = baseline | (missing == "drop")
-    count, uncounted = _read_counts(problems, table, names["count"], visits, optional)
     _check_order(problems, visits)
+    baseline = visits.first & (np.isnan(visits.entry) | (visits.time == visits.entry))
     if cumulative:
-        count = _increments(problems, visits, count)
-    else:
+        totals, _ = _read_counts(problems, table, names["count"], visits, np.zeros_like(baseline))
+        count, uncounted = _increments(problems, visits, totals), np.zeros_like(baseline)
+    else:  # a missing count is no problem at a baseline visit or if it is a gap
+        optional = baseline | (missing == "drop")
+        count, uncounted = _read_counts(problems, table, names["count"], visits, optional)
         _check_baseline(problems, visits, np.where(baseline, count, 0))
     kept = ~baseline & ~uncounted
     weight = None
@@ -101,7 +100,7 @@ def fields_from_visits(
     return assemble(
         table.take(visits.rows[kept]),
         roles,
-        (visits.index[kept], visits.labels),
+        (visits.index[kept], visits.labels, None),
         arrays,
         (axis, window),
         (*notes, *_left_out(visits, uncounted & ~baseline, kept)),
@@ -146,8 +145,15 @@ def _read_visits(
             problems, roles["origin"], table.columns[roles["origin"]], rows, first, entry
         )
     else:
-        entry = np.full(len(rows), np.nan if origin is None else axis.number(origin))
+        entry = np.full(len(rows), np.nan if origin is None else _finite(axis.number(origin)))
     return _Visits(rows, ordered, labels, time[rows], first, entry), axis
+
+
+def _finite(origin: float) -> float:
+    """Check an origin given as a number."""
+    if not np.isfinite(origin):
+        raise PanelDataError(f"origin must be finite; found {origin}")
+    return origin
 
 
 def _is_date(origin: Any) -> bool:
