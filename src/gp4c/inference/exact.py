@@ -116,16 +116,29 @@ class Block:
         return by_length, by_variance, float(by_mean.sum())
 
 
-def nodes_needed(length: Floats) -> NDArray[np.intp]:
-    """Gauss–Legendre nodes for ∫ f² over intervals of `length` length-scales, in even steps."""
-    return 2 * np.ceil(2.5 + 1.1 * length).astype(np.intp)
+#: blocks with fewer intervals than this join the next larger one: a call has a fixed cost
+SMALL_BLOCK = 20
+
+
+def block_orders(needed: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Numbers of nodes to use, from those needed: small groups are raised to the next larger."""
+    orders, counts = np.unique(needed, return_counts=True)
+    used, waiting = [], 0
+    for order, count in zip(orders, counts, strict=True):
+        waiting += count
+        if waiting >= SMALL_BLOCK or order == orders[-1]:
+            used.append(order)
+            waiting = 0
+    return np.asarray(np.array(used)[np.searchsorted(used, needed)])
 
 
 def build_blocks(
     start: Floats, stop: Floats, count: Floats, prior: SparsePrior, tol: float
 ) -> list[Block]:
     """Group intervals by the number of nodes they need."""
-    needed = nodes_needed((stop - start) / prior.length_scale)
+    if not len(start):
+        return []
+    needed = block_orders(prior.kernel.interval_nodes((stop - start) / prior.length_scale))
     blocks = []
     for order in np.unique(needed):
         chosen = needed == order

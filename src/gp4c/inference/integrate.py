@@ -37,7 +37,9 @@ CUTOFF = 4.5
 LIGHT = 0.02
 #: sign patterns lighter than this are left out
 LIGHT_PATTERN = 0.02
-_MEAN_STEP, _VARIANCE_STEP = 0.03, 0.2
+#: tolerance of q at the points of the design, in nats
+E_TOL = 5e-3
+_MEAN_STEP, _VARIANCE_STEP, _SHAPE_STEP = 0.03, 0.2, 0.05
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,13 @@ def integrate(
     *,
     free: tuple[bool, bool, bool, bool],
     log_prior: LogPrior,
-    tol: float,
 ) -> Integration:
     """Mixture over hyper-parameters and sign patterns around the given modes.
 
-    The log evidence is that of the bound: Laplace's approximation over (ln γ, g), the trapezoid
-    rule over ln a, α at its conditional mode.
+    The log evidence is that of the bound: Laplace's approximation over (ln γ, g) and ln α, the
+    trapezoid rule over ln a.
     """
-    ridge = _ridge(problem, peaks, free, log_prior, tol)
+    ridge = _ridge(problem, peaks, free, log_prior)
     densities = np.array([point.value for point in ridge])
     widths = _trapezoid(np.log([point.hyper.length_scale for point in ridge]))
     covariances = [_conditional_covariance(problem, point, free, log_prior) for point in ridge]
@@ -77,19 +78,38 @@ def integrate(
     weights = widths * spread * np.exp(densities - densities.max())
     dimension = free[1] + free[2]
     log_evidence = densities.max() + np.log(weights.sum()) + dimension / 2 * np.log(2 * np.pi)
+    log_evidence += shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
     weights /= weights.sum()
     parts: list[Weighted] = []
     for point, covariance, weight in zip(ridge, covariances, weights, strict=True):
         design = [Weighted(point, 1.0)]
         if weight > LIGHT and covariance.size:
-            design = _unscented(point, covariance, free, log_prior, tol)
+            design = _unscented(point, covariance, free, log_prior)
         total = sum(part.weight for part in design)
         parts += [replace(part, weight=weight * part.weight / total) for part in design]
     parts = [part for part in parts if part.weight > 1e-4]
-    parts = _with_sign_patterns(problem, parts, tol)
+    parts = _with_sign_patterns(problem, parts)
     total = sum(part.weight for part in parts)
     parts = [replace(part, weight=part.weight / total) for part in parts]
     return Integration(parts, float(log_evidence))
+
+
+def shape_laplace(at: Optimum, log_prior: LogPrior) -> float:
+    """Log of Laplace's integral over ln α relative to the density at its mode; 0 without one."""
+    if not np.isfinite(at.hyper.shape):
+        return 0.0
+    exposure, evaluation = at.work.likelihood.exposure, at.estep.evaluation
+    second_moment = evaluation.mean**2 + evaluation.variance
+
+    def slope(step: float) -> float:
+        vector = at.hyper.to_vector()
+        vector[3] += step
+        return exposure.shape_gradient(second_moment, float(np.exp(vector[3]))) + float(
+            log_prior(vector)[1][3]
+        )
+
+    curvature = (slope(-_SHAPE_STEP) - slope(_SHAPE_STEP)) / (2 * _SHAPE_STEP)
+    return float(0.5 * np.log(2 * np.pi / max(curvature, 1e-2)))
 
 
 def _ridge(
@@ -97,7 +117,6 @@ def _ridge(
     peaks: list[Optimum],
     free: tuple[bool, bool, bool, bool],
     log_prior: LogPrior,
-    tol: float,
 ) -> list[Optimum]:
     """Optima over (γ, g, α) along a grid in ln a that covers all peaks, increasing in a."""
     best = max(peaks, key=lambda peak: peak.value)
@@ -112,7 +131,7 @@ def _ridge(
             near = climb(
                 problem, near.hyper.with_length_scale(length_scale), free=(False, *free[1:]),
                 log_prior=log_prior, near=near.estep, size=_size(problem, near, length_scale),
-                tol=max(tol, 1e-2), max_iter=8,
+                tol=10 * E_TOL, max_iter=4,
             )  # fmt: skip
             beyond = position * direction > max(direction * f for f in farthest)
             if near.value < best.value - CUTOFF and beyond:
@@ -143,7 +162,7 @@ def _conditional_covariance(
     """Inverse negative Hessian over the free ones of (ln γ, g), by the cheap bound's gradients."""
     axes = [i for i in (1, 2) if free[i]]
     work = scout_workspace(problem, point)
-    base = solve_q(work, point.hyper, point.estep, 1e-5)
+    base = solve_q(work, point.hyper, point.estep, 1e-4)
     steps = {1: _VARIANCE_STEP, 2: _MEAN_STEP}
     hessian = np.zeros((len(axes), len(axes)))
     for row, axis in enumerate(axes):
@@ -152,7 +171,7 @@ def _conditional_covariance(
             vector = point.hyper.to_vector()
             vector[axis] += sign * steps[axis]
             hyper = Hyper.from_vector(vector)
-            estep = solve_q(work, hyper, base, 1e-5)
+            estep = solve_q(work, hyper, base, 1e-4)
             gradient = work.hyper_gradient(hyper, estep.q, estep.evaluation)
             gradients.append((gradient + log_prior(vector)[1])[axes])
         hessian[row] = (gradients[1] - gradients[0]) / (2 * steps[axis])
@@ -166,7 +185,6 @@ def _unscented(
     covariance: Floats,
     free: tuple[bool, bool, bool, bool],
     log_prior: LogPrior,
-    tol: float,
 ) -> list[Weighted]:
     """Centre and ±√(d + 1) standard deviations along each axis, weighted by their density."""
     axes = [i for i in (1, 2) if free[i]]
@@ -181,7 +199,7 @@ def _unscented(
             if not _inside(vector):
                 continue
             hyper = Hyper.from_vector(vector)
-            estep = solve_q(point.work, hyper, point.estep, max(tol, 1e-4))
+            estep = solve_q(point.work, hyper, point.estep, E_TOL)
             there = replace(point, hyper=hyper, estep=estep, log_prior=log_prior(vector)[0])
             # importance weight: true density over the Gaussian's, exp(−radius²/2) at this point
             excess = np.clip(there.value - point.value + radius**2 / 2, -5.0, 2.0)
@@ -194,26 +212,19 @@ def _inside(vector: Floats) -> bool:
     return bool(low < vector[1] < high and MEAN_BOUNDS[0] <= vector[2] < MEAN_BOUNDS[1])
 
 
-def _with_sign_patterns(problem: Problem, parts: list[Weighted], tol: float) -> list[Weighted]:
-    """Split each part among the sign patterns of f that carry weight.
+def _with_sign_patterns(problem: Problem, parts: list[Weighted]) -> list[Weighted]:
+    """Give other sign patterns of f their share of the mixture.
 
-    Patterns are searched at the heaviest part of each length-scale; lighter parts keep theirs.
+    The shares are found at the heaviest part, which also stands for those patterns; the main
+    pattern keeps all its parts.
     """
-    result: list[Weighted] = []
-    heaviest: dict[float, float] = {}
-    for part in parts:
-        a = part.optimum.hyper.length_scale
-        heaviest[a] = max(heaviest.get(a, 0.0), part.weight)
-    for part in parts:
-        o = part.optimum
-        if part.weight < max(heaviest[o.hyper.length_scale], LIGHT):
-            result.append(part)
-            continue
-        scout = scout_workspace(problem, o)
-        modes, shares = sign_modes(o.work, scout, o.hyper, o.estep, max(tol, 1e-4), 8)
-        result += [
-            Weighted(replace(o, estep=mode), part.weight * float(share))
-            for mode, share in zip(modes, shares, strict=True)
-            if share > LIGHT_PATTERN
-        ]
-    return result
+    heaviest = max(parts, key=lambda part: part.weight).optimum
+    scout = scout_workspace(problem, heaviest)
+    modes, shares = sign_modes(heaviest.work, scout, heaviest.hyper, heaviest.estep, E_TOL, 8)
+    main = sum(s for m, s in zip(modes, shares, strict=True) if m is heaviest.estep)
+    others = [
+        Weighted(replace(heaviest, estep=mode), float(share))
+        for mode, share in zip(modes, shares, strict=True)
+        if mode is not heaviest.estep and share > LIGHT_PATTERN
+    ]
+    return [replace(part, weight=float(main) * part.weight) for part in parts] + others

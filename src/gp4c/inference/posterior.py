@@ -24,13 +24,11 @@ Floats = NDArray[np.float64]
 
 #: nodes per gap between inducing inputs when integrals of the posterior are taken
 ORDER = 16
-#: residual prior variance (as a share of γ) below which draws leave it out
-NEGLIGIBLE_RESIDUAL = 1e-5
 
 
 @dataclass(frozen=True)
 class Component:
-    """One Gaussian process: hyper-parameters (unit time, unit rate) and q(v) = N(mean, root rootᵀ)."""
+    """One Gaussian process: its hyper-parameters (unit time and rate) and q(v) = N(mean, RRᵀ)."""
 
     weight: float
     kernel: str
@@ -61,16 +59,14 @@ class Component:
         return self.prior_mean + scale * (B @ self.mean), scale * (B @ self.root), residual
 
     def draw(self, x: Floats, size: int, rng: np.random.Generator) -> Floats:
-        """`size` draws of f at unit times, shape (len(x), size)."""
+        """`size` draws of f at unit times, shape (len(x), size).
+
+        The small residual that the inducing inputs leave is drawn independently at each time:
+        variances are exact, its short-range correlation is left out.
+        """
         mean, G, residual = self.spread(x)
         draws = mean[:, None] + G @ rng.standard_normal((G.shape[1], size))
-        if residual.max(initial=0.0) > NEGLIGIBLE_RESIDUAL * self.variance:
-            B = self.prior.features(x)
-            left = self.variance * (self.prior.covariance(x, x) - B @ B.T)
-            left[np.diag_indices_from(left)] += 1e-9 * self.variance
-            values, vectors = np.linalg.eigh(left)
-            factor = vectors * np.sqrt(np.maximum(values, 0.0))
-            draws += factor @ rng.standard_normal((len(x), size))
+        draws += np.sqrt(residual)[:, None] * rng.standard_normal((len(x), size))
         return np.asarray(draws)
 
     def grid(self, low: float, high: float) -> Grid:

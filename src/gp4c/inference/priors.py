@@ -2,9 +2,9 @@
 
 With the window at [0, 1] and the mean rate at 1 (docs/maths.md, section 10):
 
-* length-scale: ln a ~ N(ln 0.125, 0.9²), so that nearly all curves vary on scales between a
-  fiftieth of the window and the whole of it;
-* relative variation: ln(√γ / g) ~ N(ln 0.3, 0.9²), the standard deviation of f relative to its
+* length-scale: ln a ~ N(ln 0.15, 0.7²), so that nearly all curves vary on scales between a
+  thirtieth of the window and the half of it;
+* relative variation: ln(√γ / g) ~ N(ln 0.25, 0.9²), the standard deviation of f relative to its
   mean: it shrinks towards a constant rate;
 * level: ln(g² + γ) ~ N(0, 1), wide around the mean rate seen;
 * frailty: ln α ~ N(0, 2²).
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-LENGTH_SCALE = (np.log(0.125), 0.9)
-VARIATION = (np.log(0.3), 0.9)
+LENGTH_SCALE = (float(np.log(0.15)), 0.7)
+VARIATION = (float(np.log(0.25)), 0.9)
 LEVEL = (0.0, 1.0)
 SHAPE = (0.0, 2.0)
 #: below this a mean is counted as zero, where the relative variation is not defined

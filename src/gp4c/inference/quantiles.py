@@ -51,15 +51,32 @@ def solve_quantiles(
     return np.asarray((left + right) / 2)
 
 
+def simultaneous_level(draws: Floats, level: float) -> float:
+    """Pointwise level whose equal-tailed band holds whole curves with probability `level`.
+
+    Each curve is as extreme as its most extreme point, by rank among the draws there; the level
+    is the quantile of that.
+
+    Parameters
+    ----------
+    draws : (S, T)
+        Joint draws of a curve at T points.
+    """
+    size = len(draws)
+    ranks = np.argsort(np.argsort(draws, axis=0, kind="stable"), axis=0)
+    extremeness = np.abs(2 * (ranks + 0.5) / size - 1).max(axis=1)
+    return float(max(np.quantile(extremeness, level), level))
+
+
 def shifted_gamma_cdf(x: Floats, mean: Floats, variance: Floats, third: Floats) -> Floats:
     """Distribution function of the shifted gamma variable with these three cumulants.
 
     Pearson's approximation to a quadratic form in Gaussians: exact for one central χ² variable,
     and normal in the limit of no skewness. κ₃ > 0 for every such form.
     """
-    deviation = np.sqrt(np.maximum(variance, 1e-300))
+    deviation = np.sqrt(np.maximum(variance, 1e-200))
     z = (x - mean) / deviation
-    skewness = np.maximum(third, 0.0) / deviation**3
+    skewness = np.maximum(third, 0.0) / np.maximum(deviation**3, 1e-300)
     nearly_normal = skewness < 1e-4
     shape = 4.0 / np.where(nearly_normal, 1.0, skewness) ** 2
     argument = np.maximum(shape + z * np.sqrt(shape), 0.0)

@@ -187,7 +187,7 @@ class Workspace:
         return same_blocks and len(sites.slope) == len(self.features)
 
     def hyper_gradient(self, hyper: Hyper, q: Gaussian, at: Evaluation) -> Floats:
-        """∂/∂(ln a, ln γ, g, ln α) of the bound at fixed q; at its optimum, the total derivative."""
+        """∂/∂(ln a, ln γ, g, ln α) at fixed q; at the optimal q it is the total derivative."""
         gamma, scale = hyper.variance, np.sqrt(hyper.variance)
         dB = self.prior.features_derivative(self.likelihood.grid.nodes, self.features)
         S = q.covariance

@@ -11,7 +11,7 @@ import numpy as np
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.exposure import SUBJECT_COSTS
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, search, solve_q
-from gp4c.inference.integrate import Weighted, integrate
+from gp4c.inference.integrate import Weighted, integrate, shape_laplace
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.sparse_prior import Hyper
@@ -86,22 +86,68 @@ class Fit:
     log_evidence: float
 
 
+def unit_mean(problem: Problem, mean: str | float) -> float | None:
+    """The prior mean of f in unit rate; None when it is learned."""
+    if isinstance(mean, str):
+        return None
+    length = problem.data.window[1] - problem.data.window[0]
+    return float(mean) / float(np.sqrt(problem.data.rate / length))
+
+
+@dataclass(frozen=True)
+class EffectChoice:
+    """Log evidence of the cheap bound without and with gamma frailty, and which is preferred."""
+
+    without: float
+    gamma: float
+
+    @property
+    def effect(self) -> str | None:
+        """The kind preferred."""
+        return "gamma" if self.gamma > self.without else None
+
+    def __str__(self) -> str:
+        gain = self.gamma - self.without
+        if self.effect == "gamma":
+            return f"gamma frailty: the evidence prefers it by {gain:.1f} nats"
+        return f"no subject effects: the evidence prefers a common rate by {-gain:.1f} nats"
+
+
+def choose_effect(problem: Problem, mean: str | float) -> EffectChoice:
+    """Decide between no subject effects and a gamma frailty by the evidence of the cheap bound.
+
+    Both are fitted with the pointwise count term under the weak priors; α is integrated by
+    Laplace's method. One subject says nothing about variation between subjects.
+    """
+    if len(problem.data.totals) < 2 or problem.data.total == 0:
+        return EffectChoice(0.0, -np.inf)
+    fixed = unit_mean(problem, mean)
+    values = []
+    for effect in (None, "gamma"):
+        candidate = replace(
+            problem, count_term="pointwise", effect=effect, _likelihoods={}, _scout=None
+        )
+        best = search(candidate, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1)[0]
+        values.append(best.value + shape_laplace(best, weak_prior))
+    return EffectChoice(*values)
+
+
 def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max_iter: int) -> Fit:
     """Maximise the bound over q, and maximise or integrate over the hyper-parameters."""
     if problem.data.total == 0:
-        return _single(no_event_optimum(problem))
-    scale = np.sqrt(problem.data.rate / np.diff(problem.data.window)[0])
-    fixed = None if isinstance(mean, str) else float(mean) / scale
+        return single_fit(no_event_optimum(problem))
+    fixed = unit_mean(problem, mean)
     if hyper == "optimize":
         peaks = search(problem, mean=fixed, tol=tol, max_iter=max_iter)
-        return _single(peaks[0])
+        return single_fit(peaks[0])
     peaks = search(problem, mean=fixed, log_prior=weak_prior, tol=tol, max_iter=max_iter)
     free = free_coordinates(problem, fixed)
-    found = integrate(problem, peaks, free=free, log_prior=weak_prior, tol=tol)
+    found = integrate(problem, peaks, free=free, log_prior=weak_prior)
     return Fit(peaks[0], found.parts, found.log_evidence)
 
 
-def _single(optimum: Optimum) -> Fit:
+def single_fit(optimum: Optimum) -> Fit:
+    """One optimum as the whole posterior."""
     return Fit(optimum, [Weighted(optimum, 1.0)], optimum.estep.evaluation.bound.total)
 
 

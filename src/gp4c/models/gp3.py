@@ -9,7 +9,7 @@ from gp4c.design.observations import observe
 from gp4c.inference.hyper import Problem
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.fitting import find_fit, store_fit, warn_unless_converged
-from gp4c.models.gp4c import check_shared_parameters
+from gp4c.models.gp4c import check_choice, check_shared_parameters
 from gp4c.models.gp_base import GaussianProcessModel
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ class GP3(GaussianProcessModel):
     def fit(self, events: RecurrentEvents, y: None = None) -> Self:  # type: ignore[override]
         """Fit to exact event times."""
         check_shared_parameters(self)
+        check_choice("effect", self.effect, (None, "weight", "gamma"))
         data = observe(None, events, events.window)
         problem = Problem(
             data, KERNELS[self.kernel], "pointwise", 0.0, self.effect, self.n_inducing

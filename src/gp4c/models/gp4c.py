@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from gp4c.design.kernels import KERNELS
@@ -9,12 +10,24 @@ from gp4c.design.observations import Observations, observe
 from gp4c.inference.hyper import Problem
 from gp4c.inference.likelihood import COUNT_TERMS
 from gp4c.inference.threads import one_blas_thread
-from gp4c.models.fitting import find_fit, store_fit, warn_unless_converged
+from gp4c.inference.vem import fit_vem
+from gp4c.models.fitting import (
+    Fit,
+    choose_effect,
+    find_fit,
+    single_fit,
+    store_fit,
+    unit_mean,
+    warn_unless_converged,
+)
 from gp4c.models.gp_base import GaussianProcessModel
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
+
+
+EFFECTS = (None, "weight", "gamma", "auto")
 
 
 class GP4C(GaussianProcessModel):
@@ -31,9 +44,9 @@ class GP4C(GaussianProcessModel):
     ----------
     n_inducing : int, optional
         Inducing inputs, evenly spaced over the window; chosen from the length-scale if absent.
-    count_term : {"lemma2", "pointwise", "exact"}
-        How E ln ∫ f² enters the bound: the paper's Theorem 1, which is loose and uses `b`; the
-        inequality before its Lemma 2; or the exact value.
+    count_term : {"exact", "pointwise", "lemma2"}
+        How E ln ∫ f² enters the bound: its exact value; the inequality before the paper's
+        Lemma 2; or the paper's Theorem 1, which is loose and uses `b`.
     b : float in [0, 1]
         Share of the posterior variance kept inside the logarithm of the paper's bound.
     kernel : {"se", "matern32", "matern52"}
@@ -41,18 +54,24 @@ class GP4C(GaussianProcessModel):
     mean : "learn" or float
         Prior mean g of f. A number is in the data's unit (the square root of a rate); 0.0 is
         the paper's zero-mean form.
-    effect : {None, "weight", "gamma"}
-        Subject effects that multiply the intensity: none; a free weight per subject (the
-        paper's GP4CW); or a gamma frailty, integrated out.
-    hyper : {"optimize", "integrate"}
-        Take the hyper-parameters (a, γ, g) at the bound's maximum, or integrate over them under
-        weak priors in units of the data (:mod:`gp4c.inference.priors`).
+    effect : {"auto", None, "gamma", "weight"}
+        Subject effects that multiply the intensity: none; a gamma frailty, integrated out;
+        "auto", whichever of these two the evidence prefers; or a free weight per subject (the
+        paper's GP4CW).
+    hyper : {"integrate", "optimize"}
+        Integrate over the hyper-parameters (a, γ, g) under weak priors in units of the data
+        (:mod:`gp4c.inference.priors`), or take them at the bound's maximum.
+    optimizer : {"natural", "vem"}
+        Natural gradients and a search over length-scales and signs; or the paper's variational
+        EM with its random start and early stop, which depends on the unit of time.
     tol : float
-        Stop when a step over the hyper-parameters is predicted to gain fewer nats than this.
+        Stop when a step over the hyper-parameters is predicted to gain fewer nats than this
+        (for "vem": when the constant-free bound changes by less than this share of itself).
     max_iter : int
-        Most steps over the hyper-parameters.
+        Most steps over the hyper-parameters, or rounds of "vem".
     random_state : int, optional
-        Seed of the draws behind scores and samples; the fit itself is deterministic.
+        Seed of the draws behind scores and samples, and of the start of "vem"; fits with natural
+        gradients are deterministic.
 
     Attributes
     ----------
@@ -70,6 +89,8 @@ class GP4C(GaussianProcessModel):
         Inducing inputs used, steps taken, whether they converged, the objective at each.
     effect_ : str or None
         The subject effect fitted.
+    effect_choice_ : str
+        Why.
     frailty_shape_ : float
         α of the gamma frailty, infinite without one.
     subject_effects_ : array or None
@@ -93,12 +114,13 @@ class GP4C(GaussianProcessModel):
         self,
         *,
         n_inducing: int | None = None,
-        count_term: str = "lemma2",
+        count_term: str = "exact",
         b: float = 0.3,
         kernel: str = "se",
         mean: str | float = "learn",
-        effect: str | None = None,
-        hyper: str = "optimize",
+        effect: str | None = "auto",
+        hyper: str = "integrate",
+        optimizer: str = "natural",
         tol: float = 1e-6,
         max_iter: int = 200,
         random_state: int | None = None,
@@ -110,9 +132,27 @@ class GP4C(GaussianProcessModel):
         self.mean = mean
         self.effect = effect
         self.hyper = hyper
+        self.optimizer = optimizer
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+
+    @classmethod
+    def paper(cls, b: float = 0.3, n_inducing: int = 30, random_state: int | None = None) -> GP4C:
+        """The paper's estimator in full: its bound, its optimiser, its start, its early stop.
+
+        Times must be in the paper's unit to repeat its numbers, since the stop depends on it.
+        """
+        return GP4C(
+            n_inducing=n_inducing,
+            count_term="lemma2",
+            b=b,
+            effect=None,
+            hyper="optimize",
+            optimizer="vem",
+            tol=1e-4,
+            random_state=random_state,
+        )
 
     def fit(
         self, panel: PanelCounts, y: None = None, *, events: RecurrentEvents | None = None
@@ -132,23 +172,42 @@ class GP4C(GaussianProcessModel):
         data = observe(panel, events, window)
         with one_blas_thread():
             problem = self._problem(data)
-            fit = find_fit(
-                problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
-            )
+            if self.effect == "auto":
+                choice = choose_effect(problem, self.mean)
+                problem = replace(problem, effect=choice.effect, _likelihoods={})
+                self.effect_choice_ = str(choice)
+            else:
+                self.effect_choice_ = "as asked"
+            fit = self._find(problem)
             store_fit(self, problem, fit)
         self.time_unit_ = panel.time_unit
         warn_unless_converged(self, fit.best)
         return self
 
     def _problem(self, data: Observations) -> Problem:
-        return Problem(
-            data, KERNELS[self.kernel], self.count_term, self.b, self.effect, self.n_inducing
+        effect = None if self.effect == "auto" else self.effect
+        return Problem(data, KERNELS[self.kernel], self.count_term, self.b, effect, self.n_inducing)
+
+    def _find(self, problem: Problem) -> Fit:
+        if self.optimizer == "vem" and problem.data.total > 0:
+            mean = unit_mean(problem, self.mean)
+            return single_fit(
+                fit_vem(
+                    problem, mean=mean, random_state=self.random_state, tol=self.tol,
+                    max_rounds=self.max_iter,
+                )
+            )  # fmt: skip
+        return find_fit(
+            problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
         )
 
     def _check_parameters(self) -> None:
         check_choice("count_term", self.count_term, COUNT_TERMS)
         if not 0 <= self.b <= 1:
             raise ValueError(f"b must be in [0, 1], not {self.b!r}")
+        check_choice("optimizer", self.optimizer, ("natural", "vem"))
+        if self.optimizer == "vem" and self.hyper != "optimize":
+            raise ValueError("optimizer='vem' goes with hyper='optimize'")
         check_shared_parameters(self)
 
     def elbo_gap(self) -> float:
@@ -174,6 +233,7 @@ class GP4CW(GP4C):
         kernel: str = "se",
         mean: str | float = "learn",
         hyper: str = "optimize",
+        optimizer: str = "natural",
         tol: float = 1e-6,
         max_iter: int = 200,
         random_state: int | None = None,
@@ -186,6 +246,7 @@ class GP4CW(GP4C):
             mean=mean,
             effect="weight",
             hyper=hyper,
+            optimizer=optimizer,
             tol=tol,
             max_iter=max_iter,
             random_state=random_state,
@@ -206,7 +267,7 @@ def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
 def check_shared_parameters(model: Any) -> None:
     """Check what GP4C and GP3 have in common."""
     check_choice("kernel", model.kernel, tuple(KERNELS))
-    check_choice("effect", model.effect, (None, "weight", "gamma"))
+    check_choice("effect", model.effect, EFFECTS)
     check_choice("hyper", model.hyper, ("optimize", "integrate"))
     if isinstance(model.mean, str) and model.mean != "learn":
         raise ValueError(f"mean must be 'learn' or a number, not {model.mean!r}")

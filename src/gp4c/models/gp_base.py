@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.inference.quantiles import simultaneous_level
 from gp4c.inference.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.base import PanelEstimator
@@ -18,6 +20,8 @@ Floats = NDArray[np.float64]
 
 #: draws per score, so that its Monte-Carlo error is small beside differences between models
 SCORE_DRAWS = 4000
+#: draws of the curve, and times in the window, behind a simultaneous band
+BAND_DRAWS, BAND_POINTS = 2000, 60
 #: most numbers held at once while scoring
 _SCORE_CHUNK = 20_000_000
 
@@ -96,11 +100,12 @@ class GaussianProcessModel(PanelEstimator):
         Parameters
         ----------
         level : float in (0, 1)
-            Posterior probability between the two curves at each time.
-        kind : "pointwise"
-            Equal tails at each time, exact for the fitted posterior.
+            Posterior probability between the two curves.
+        kind : {"pointwise", "simultaneous"}
+            Probability at each time, with equal tails; or of the whole curve over the window to
+            lie between the two, which is wider.
         """
-        levels = self._tails(level, kind)
+        levels = self._tails(level, kind, self._draw_intensities)
         quantile = self._posterior().intensity_quantile
 
         def at(p: float) -> Any:
@@ -120,7 +125,7 @@ class GaussianProcessModel(PanelEstimator):
 
         Quantiles come from a shifted gamma distribution with the exact first three cumulants.
         """
-        levels = self._tails(level, kind)
+        levels = self._tails(level, kind, self._draw_cumulatives)
         quantile = self._posterior().integral_quantile
 
         def at(p: float) -> Any:
@@ -270,12 +275,29 @@ class GaussianProcessModel(PanelEstimator):
             return random_state
         return self.random_state if self.random_state is not None else 0
 
-    def _tails(self, level: float, kind: str) -> tuple[float, float]:
+    def _tails(
+        self, level: float, kind: str, draw: Callable[[Floats], Floats]
+    ) -> tuple[float, float]:
+        """Tail probabilities of a band; a simultaneous one uses draws of the curve."""
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        if kind != "pointwise":
-            raise ValueError(f"kind must be 'pointwise', not {kind!r}")
+        if kind not in ("pointwise", "simultaneous"):
+            raise ValueError(f"kind must be 'pointwise' or 'simultaneous', not {kind!r}")
+        self._check_fitted()
+        if kind == "simultaneous":
+            inner = np.linspace(*self.window_, BAND_POINTS + 1)[1:]  # Λ is 0 at the start
+            with one_blas_thread():
+                level = simultaneous_level(draw(inner), level)
         return (1 - level) / 2, (1 + level) / 2
+
+    def _draw_intensities(self, times: Floats) -> Floats:
+        rng = np.random.default_rng(self._seed(None))
+        return self._posterior().sample_intensity(times, BAND_DRAWS, rng)
+
+    def _draw_cumulatives(self, times: Floats) -> Floats:
+        rng = np.random.default_rng(self._seed(None))
+        start = np.full_like(times, self.window_[0])
+        return self._posterior().sample_integrals(start, times, BAND_DRAWS, rng)
 
     def _signed(self, times: Floats, integral: Any) -> Floats:
         """∫ from the window's start to each time; negative for times before it."""
