@@ -36,7 +36,7 @@ CUTOFF = 4.5
 #: grid points lighter than this are represented by their mode alone
 LIGHT = 0.02
 #: sign patterns lighter than this are left out
-LIGHT_PATTERN = 0.02
+LIGHT_PATTERN = 0.03
 #: tolerance of q at the points of the design, in nats
 E_TOL = 5e-3
 _MEAN_STEP, _VARIANCE_STEP, _SHAPE_STEP = 0.03, 0.2, 0.05
@@ -220,7 +220,7 @@ def _with_sign_patterns(problem: Problem, parts: list[Weighted]) -> list[Weighte
     """
     heaviest = max(parts, key=lambda part: part.weight).optimum
     scout = scout_workspace(problem, heaviest)
-    modes, shares = sign_modes(heaviest.work, scout, heaviest.hyper, heaviest.estep, E_TOL, 8)
+    modes, shares = sign_modes(heaviest.work, scout, heaviest.hyper, heaviest.estep, 2e-2, 8)
     main = sum(s for m, s in zip(modes, shares, strict=True) if m is heaviest.estep)
     others = [
         Weighted(replace(heaviest, estep=mode), float(share))

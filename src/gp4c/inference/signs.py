@@ -20,9 +20,9 @@ from gp4c.inference.variational import Evaluation, Sites, Workspace
 Floats = NDArray[np.float64]
 
 #: f may cross zero where its posterior mean is within this many standard deviations of it
-NEAR_ZERO = 2.5
+NEAR_ZERO = 2.0
 #: patterns this many nats below the best carry no weight worth computing
-NEGLIGIBLE = 4.0
+NEGLIGIBLE = 3.0
 #: nats by which a pattern must be better to be moved to
 WORTHWHILE = 1e-3
 #: tolerance (nats) and most steps of the first look at a pattern

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -96,6 +97,20 @@ class PanelEstimator:
 
         self._check_fitted()
         save_model(self, path)
+
+    # -- showing --------------------------------------------------------------------------
+    # Reporting stands after models in the house; these two calls reach it by name, so that no
+    # model depends on plotting.
+
+    def summary(self) -> Any:
+        """What was fitted, to what, with what result; prints as a table, has ``to_frame()``."""
+        self._check_fitted()
+        return import_module("gp4c.reporting.summary").summarise(self)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the fitted curves; see :func:`gp4c.reporting.plots.plot_model`."""
+        self._check_fitted()
+        return import_module("gp4c.reporting.plots").plot_model(self, **options)
 
     # -- checks ---------------------------------------------------------------------------
 

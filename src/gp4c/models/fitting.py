@@ -160,6 +160,8 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     model.effect_ = problem.effect
     model.frailty_shape_ = hyper.shape
     model.subject_effects_ = effects
+    model.subject_totals_ = data.totals
+    model.subject_expected_ = _expected_counts(problem, fit.parts)
     model.posterior_ = mixture(fit.parts, model.kernel, data.window, rate)
     scale = model.posterior_.scale
     model.length_scale_ = hyper.length_scale * (data.window[1] - data.window[0])
@@ -173,6 +175,40 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     model.history_ = np.array([*optimum.path, optimum.value])
     model.n_iter_ = len(optimum.path)
     model.converged_ = optimum.converged
+
+
+def describe_data(panel: Any, events: Any) -> dict[str, float]:
+    """Sizes of the data behind a fit, for summaries."""
+    sources = [source for source in (panel, events) if source is not None]
+    spans = []
+    if panel is not None:
+        spans.append(float(panel.exposure @ (panel.stop - panel.start)))
+    if events is not None:
+        spans.append(float((events.stop - events.start).sum()))
+    return {
+        "n_subjects": sum(source.n_subjects for source in sources),
+        "n_intervals": panel.n_intervals if panel is not None else 0,
+        "n_events": sum(source.n_events for source in sources),
+        "exposure_time": sum(spans),
+    }
+
+
+def subject_labels(panel: Any, events: Any) -> Any:
+    """Labels of the subjects in the order of the per-subject attributes."""
+    labels = [np.asarray(s.subjects, dtype=object) for s in (panel, events) if s is not None]
+    return np.concatenate(labels)
+
+
+def _expected_counts(problem: Problem, parts: list[Weighted]) -> Any:
+    """Posterior mean of R_k, each subject's expected count at effect 1; None without effects."""
+    if problem.effect is None:
+        return None
+    total = np.zeros(len(problem.data.totals))
+    for part in parts:
+        at = part.optimum.estep.evaluation
+        exposure = part.optimum.work.likelihood.exposure
+        total += part.weight * exposure.expected(at.mean**2 + at.variance)
+    return total
 
 
 def _subject_effects(problem: Problem, parts: list[Weighted]) -> tuple[Any, float]:

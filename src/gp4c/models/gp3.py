@@ -8,7 +8,13 @@ from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
 from gp4c.inference.hyper import Problem
 from gp4c.inference.threads import one_blas_thread
-from gp4c.models.fitting import find_fit, store_fit, warn_unless_converged
+from gp4c.models.fitting import (
+    describe_data,
+    find_fit,
+    store_fit,
+    subject_labels,
+    warn_unless_converged,
+)
 from gp4c.models.gp4c import check_choice, check_shared_parameters
 from gp4c.models.gp_base import GaussianProcessModel
 
@@ -73,5 +79,7 @@ class GP3(GaussianProcessModel):
             )
             store_fit(self, problem, fit)
         self.time_unit_ = events.time_unit
+        self.subjects_ = subject_labels(None, events)
+        self.data_summary_ = describe_data(None, events)
         warn_unless_converged(self, fit.best)
         return self

@@ -14,9 +14,11 @@ from gp4c.inference.vem import fit_vem
 from gp4c.models.fitting import (
     Fit,
     choose_effect,
+    describe_data,
     find_fit,
     single_fit,
     store_fit,
+    subject_labels,
     unit_mean,
     warn_unless_converged,
 )
@@ -181,6 +183,8 @@ class GP4C(GaussianProcessModel):
             fit = self._find(problem)
             store_fit(self, problem, fit)
         self.time_unit_ = panel.time_unit
+        self.subjects_ = subject_labels(panel, events)
+        self.data_summary_ = describe_data(panel, events)
         warn_unless_converged(self, fit.best)
         return self
 
