@@ -40,7 +40,7 @@ _ESTIMATORS = {
 _RESULTS = {
     "Component": "gp4c.inference.posterior",
     "Posterior": "gp4c.inference.posterior",
-    "Bound": "gp4c.inference.bound",
+    "Bound": "gp4c.inference.variational",
 }
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
