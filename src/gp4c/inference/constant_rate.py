@@ -108,12 +108,17 @@ def profile_interval(data: Totals, fit: RateFit, level: float) -> tuple[float, f
     best = data.log_likelihood(fit.rate, fit.variance)
     allowed = float(chdtri(1.0, 1.0 - level)) / 2.0
 
+    variance = fit.variance
+
     def excess(shift: float) -> float:
+        nonlocal variance  # the last one is a good guess for the next
         rate = fit.rate * float(np.exp(shift))
-        variance = best_variance(data.events, rate * data.time_at_risk, data.weights)
+        variance = refine_variance(variance, data.events, rate * data.time_at_risk, data.weights)
         return best - data.log_likelihood(rate, variance) - allowed
 
-    low, high = _crossing(excess, -1.0), _crossing(excess, 1.0)
+    low = _crossing(excess, -1.0)
+    variance = fit.variance
+    high = _crossing(excess, 1.0)
     return fit.rate * float(np.exp(low)), fit.rate * float(np.exp(high))
 
 

@@ -13,6 +13,8 @@ from gp4c.inference.npmle import newton
 
 #: Newton steps for the jumps between two updates of the frailty variance
 _INNER_STEPS = 20
+#: frailty variances to start from
+_STARTS = (0.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,8 @@ def fit_jumps_and_frailty(
     """Alternate Newton for the jumps given v with the exact maximum over v given the jumps.
 
     Mean and dispersion of a gamma-Poisson model are orthogonal parameters, so a few rounds do.
+    The likelihood is not concave; small panels can have two maxima, some hundredths of a nat
+    apart. The better of two starts is returned: no frailty, and a frailty variance of 1.
 
     Parameters
     ----------
@@ -44,23 +48,38 @@ def fit_jumps_and_frailty(
         Its `exposure` has one row per subject.
     events, weights : (K,)
         Events and multiplicity of each subject.
+    tol : float
+        Bound on the residual.
+    max_iter : int
+        Rounds.
     """
-    variance, jumps, history = 0.0, None, []
+    fits = [_from(start, problem, events, weights, tol, max_iter) for start in _STARTS]
+    return max(fits, key=lambda fit: float(fit.history[-1]))
+
+
+def _from(
+    variance: float,
+    problem: JumpProblem,
+    events: Floats,
+    weights: Floats,
+    tol: float,
+    max_iter: int,
+) -> FrailtyFit:
+    """Fit from a frailty variance."""
+    jumps: Floats | None = None
+    history: list[float] = []
     residual = np.inf
-    for _ in range(max_iter):
+    while residual > tol and len(history) < max_iter:
         term = GammaExposure(variance, events, weights)
-        fit = newton(problem, term, jumps, 0.1 * tol, _INNER_STEPS)
-        jumps = fit.jumps
+        jumps = newton(problem, term, jumps, 0.1 * tol, _INNER_STEPS).jumps
         exposure = problem.exposure.by_subject(jumps)
         variance = refine_variance(variance, events, exposure, weights)
         term = GammaExposure(variance, events, weights)
         history.append(_value(problem, term, jumps))
         residual = _residual(problem, term, jumps, exposure)
-        if residual <= tol:
-            break
     assert jumps is not None
-    history_ = np.maximum.accumulate(np.asarray(history))
-    return FrailtyFit(jumps, variance, residual, residual <= tol, len(history), history_)
+    rising = np.maximum.accumulate(np.asarray(history))  # they do rise, up to rounding
+    return FrailtyFit(jumps, variance, residual, residual <= tol, len(history), rising)
 
 
 def _value(problem: JumpProblem, term: GammaExposure, jumps: Floats) -> float:

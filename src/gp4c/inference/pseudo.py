@@ -82,10 +82,9 @@ def fit_pseudo_likelihood(data: CumulativeCounts, weights: Floats) -> Floats:
 def pseudo_log_likelihood(data: CumulativeCounts, level: Floats, weights: Floats) -> float:
     """Σ N log(eΛ) − eΛ over all cumulative counts; 0 log 0 = 0."""
     mean = data.exposure * level[data.visit]
-    positive = data.count > 0
-    logs = np.zeros_like(mean)
-    logs[positive] = np.log(mean[positive])
-    return float(weights[data.subject] @ (data.count * logs - mean))
+    multiplicity = weights[data.subject]
+    logs = np.log(mean, out=np.zeros_like(mean), where=multiplicity * data.count > 0)
+    return float(multiplicity @ (data.count * logs - mean))
 
 
 def frailty_problem(data: CumulativeCounts, weights: Floats) -> JumpProblem:

@@ -160,7 +160,7 @@ def kernel_weights(x: Floats, points: Floats, bandwidth: float) -> sparse.csr_ar
     # Φ(b) − Φ(a) from the tails Φ(−|z|), each small where its neighbour is: nothing cancels.
     tail = ndtr(-np.abs(z))
     weights = np.diff(np.where(z > 0.0, -tail, tail)) + ((z[1:] > 0.0) & (z[:-1] <= 0.0))
-    width = np.diff(z)
+    width = np.diff(points[point]) / bandwidth  # not from z, which has lost digits far away
     narrow = np.abs(width) < _NARROW
     middle = (z[1:][narrow] + z[:-1][narrow]) / 2.0
     weights[narrow] = _narrow_weight(middle, width[narrow])

@@ -201,7 +201,8 @@ class BootstrapEstimator(PlugInEstimator):
             )
         tail = (1.0 - level) / 2.0
         if kind == "simultaneous":
-            tail = _simultaneous_tail(draws(np.linspace(*self.window_, _CALIBRATION_POINTS)), level)
+            grid = np.linspace(*self.window_, _CALIBRATION_POINTS)
+            tail = min(tail, _simultaneous_tail(draws(grid), level))
 
         times = self._inside(t, extrapolate)
         low, high = np.quantile(draws(times.ravel()), [tail, 1.0 - tail], axis=0)

@@ -23,7 +23,7 @@ from gp4c.inference.rows import PanelRows
 from gp4c.inference.smoothing import Smoother, intensity_at
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.bootstrap import BootstrapEstimator, Draw
-from gp4c.models.plug_in import Floats, check_choice, check_positive, mass_floor
+from gp4c.models.plug_in import Floats, check_choice, check_positive
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -107,6 +107,9 @@ class LocalEM(BootstrapEstimator):
     Ding, H., Lee, Y., Sato, I. and Sugiyama, M. (2018), Variational inference for Gaussian
     processes with panel count data, UAI (for the folds, the grid and the early stop).
     """
+
+    #: only beyond the reach of the kernel
+    _floor_events = 1e-20
 
     bandwidth_: float
     bandwidths_: Floats
@@ -237,7 +240,7 @@ class LocalEM(BootstrapEstimator):
         if self.stop == "squared-change":
             return np.zeros((1, 1))
         time = np.where(train.time_at_risk > 0.0, train.time_at_risk, 1.0)
-        return mass_floor(np.zeros(1), train.length, time)
+        return np.asarray(self._floor_events * train.length / time, dtype=np.float64)
 
     def _fold_of_subjects(self, rows: PanelRows) -> np.ndarray[Any, np.dtype[np.intp]]:
         """Fold of each subject of the rows, (K,)."""
@@ -299,6 +302,7 @@ class LocalEM(BootstrapEstimator):
         smoother = Smoother.of(self.points_, bandwidth, self.window_)
         inside = np.clip(times, *self.window_)
         value = smoother.cumulative(smoother.exposure(at_risk).rates(density), inside)
+        value = np.maximum(value, 0.0)  # rounding
         beyond = times - inside
         if np.any(beyond != 0.0):
             value += beyond[:, None] * self._rates(inside, bandwidth, density, at_risk)

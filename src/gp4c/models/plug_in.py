@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: events that the floor of a score spreads over the whole observed time
-FLOOR_EVENTS = 0.5
-
 
 class PlugInEstimator(PanelEstimator):
     """Curves and scores of an estimator that is a single function Λ.
@@ -33,6 +30,9 @@ class PlugInEstimator(PanelEstimator):
     frailty_shape_ : float
         α of the Gamma(α, α) frailty; infinite without frailty or overdispersion.
     """
+
+    #: events that the floor of a score spreads over the whole observed time
+    _floor_events = 0.5
 
     time_at_risk_: float
     effect_: str | None
@@ -90,7 +90,8 @@ class PlugInEstimator(PanelEstimator):
         **Floor.** An interval in which events happened but the fitted curve has (almost) no mass
         would make the score −∞. Its mass is taken to be at least that of half an event spread
         evenly over all the observed time at risk of the fit, ``0.5 (stop − start) /
-        time_at_risk_``; a warning says how many intervals that concerned.
+        time_at_risk_`` (1e-20 instead of 0.5 for :class:`~gp4c.LocalEM`, whose curve vanishes
+        only beyond the reach of its kernel); a warning says how many intervals that concerned.
 
         Parameters
         ----------
@@ -125,25 +126,17 @@ class PlugInEstimator(PanelEstimator):
     def _bounded_mass(self, panel: PanelCounts) -> Floats:
         """Mass of each interval of a panel; at least the floor where it has events."""
         mass = self.expected_counts(panel.start, panel.stop)
-        floor = mass_floor(panel.start, panel.stop, self.time_at_risk_)
+        floor = self._floor_events * (panel.stop - panel.start) / self.time_at_risk_
         low = (panel.count > 0) & (mass < floor)
         if np.any(low):
             warnings.warn(
                 f"{int(low.sum())} of {int((panel.count > 0).sum())} intervals with events have "
-                f"(almost) no mass under this {type(self).__name__}; they are scored as if half "
-                "an event were spread evenly over the time at risk of the fit",
+                f"(almost) no mass under this {type(self).__name__}; they are scored as if "
+                f"{self._floor_events:g} events were spread evenly over the observed time at risk",
                 GP4CWarning,
                 stacklevel=4,
             )
         return np.where(low, floor, mass)
-
-
-def mass_floor(start: Floats, stop: Floats, time_at_risk: float | Floats) -> Floats:
-    """Least mass that an interval with events is scored with: see :meth:`PlugInEstimator.score`.
-
-    The maximum-likelihood step function never falls below it on the data it was fitted to.
-    """
-    return np.asarray(FLOOR_EVENTS * (stop - start) / time_at_risk, dtype=np.float64)
 
 
 def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
