@@ -160,12 +160,12 @@ def kernel_weights(x: Floats, points: Floats, bandwidth: float) -> sparse.csr_ar
     # Φ(b) − Φ(a) from the tails Φ(−|z|), each small where its neighbour is: nothing cancels.
     tail = ndtr(-np.abs(z))
     weights = np.diff(np.where(z > 0.0, -tail, tail)) + ((z[1:] > 0.0) & (z[:-1] <= 0.0))
-    width = np.diff(points[point]) / bandwidth  # not from z, which has lost digits far away
-    narrow = np.abs(width) < _NARROW
-    middle = (z[1:][narrow] + z[:-1][narrow]) / 2.0
-    weights[narrow] = _narrow_weight(middle, width[narrow])
     inner = np.ones(len(weights), dtype=np.bool_)
     inner[end[:-1] - 1] = False  # from the last point of one x to the first of the next
+    width = np.diff(points[point]) / bandwidth  # not from z, which has lost digits far away
+    narrow = inner & (np.abs(width) < _NARROW)
+    middle = (z[1:][narrow] + z[:-1][narrow]) / 2.0
+    weights[narrow] = _narrow_weight(middle, width[narrow])
     pointer = np.concatenate([[0], np.cumsum(n_points - 1)])
     entries = (weights[inner], point[:-1][inner], pointer)
     return sparse.csr_array(entries, shape=(len(x), n_cells))
