@@ -1,0 +1,130 @@
+"""What a fitted model says, in words and numbers that fit on a screen."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from gp4c.reporting.summary_rows import Row, rows_of, title_of, warnings_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_WIDTH = 80
+_NAME_WIDTH = 22
+
+
+@dataclass(frozen=True)
+class ModelSummary:
+    """What was fitted to what, with what result, and what to beware of.
+
+    Printing gives a table of at most 80 columns; notebooks show it as HTML.
+
+    Attributes
+    ----------
+    title : str
+    rows : tuple of Row
+        Section, quantity, text, and the numbers behind it.
+    remarks : tuple of str
+        What to beware of.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    remarks: tuple[str, ...] = ()
+
+    def __getitem__(self, quantity: str) -> Row:
+        for row in self.rows:
+            if row.quantity == quantity:
+                return row
+        raise KeyError(quantity)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per quantity: section, quantity, value, low, high, text."""
+        import pandas as pd
+
+        columns = ("section", "quantity", "value", "low", "high", "text")
+        return pd.DataFrame(
+            [[getattr(row, c) for c in columns] for row in self.rows], columns=columns
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain values, for JSON; what is not a finite number is None."""
+        sections: dict[str, Any] = {}
+        for row in self.rows:
+            entry = {"text": row.text} | {
+                name: getattr(row, name)
+                for name in ("value", "low", "high")
+                if getattr(row, name) is not None
+            }
+            sections.setdefault(row.section, {})[row.quantity] = entry
+        return {"title": self.title, **sections, "beware": list(self.remarks)}
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _lines(self) -> Iterator[str]:
+        yield from textwrap.wrap(self.title, _WIDTH)
+        section = ""
+        for row in self.rows:
+            if row.section != section:
+                section = row.section
+                yield from ("", section)
+            yield from _wrapped(f"  {row.quantity:<{_NAME_WIDTH}}  ", row.text)
+        if self.remarks:
+            yield from ("", "Beware")
+        for remark in self.remarks:
+            yield from _wrapped("  - ", remark)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<table><caption>{escape(self.title)}</caption><tbody>"]
+        section = ""
+        for row in self.rows:
+            if row.section != section:
+                section = row.section
+                parts.append(f'<tr><th colspan="2" scope="rowgroup">{escape(section)}</th></tr>')
+            parts.append(f"<tr><td>{escape(row.quantity)}</td><td>{escape(row.text)}</td></tr>")
+        parts.append("</tbody></table>")
+        if self.remarks:
+            items = "".join(f"<li>{escape(remark)}</li>" for remark in self.remarks)
+            parts.append(f"<p><strong>Beware</strong></p><ul>{items}</ul>")
+        return "".join(parts)
+
+
+def summarise(model: Any, *, level: float = 0.95) -> ModelSummary:
+    """Summarise a fitted estimator.
+
+    Parameters
+    ----------
+    model : estimator
+        Any fitted estimator of gp4c.
+    level : float in (0, 1)
+        Level of the bands.
+
+    Returns
+    -------
+    ModelSummary
+        Text; ``to_frame()`` for a table, ``to_dict()`` for JSON.
+
+    Examples
+    --------
+    >>> import gp4c
+    >>> from gp4c.reporting.summary import summarise
+    >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+    >>> summarise(model)["converged"].text
+    'yes, after 1 step'
+    """
+    model._check_fitted()
+    return ModelSummary(title_of(model), tuple(rows_of(model, level)), tuple(warnings_of(model)))
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    """Text after its name, further lines indented to where it began."""
+    return textwrap.wrap(text, _WIDTH, initial_indent=head, subsequent_indent=" " * len(head)) or [
+        head.rstrip()
+    ]

@@ -1,0 +1,61 @@
+"""Numbers, units and levels as people read them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write a number to a few significant digits, without exponents where they can be avoided."""
+    if math.isnan(value):
+        return "not defined"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and not 1e-4 <= abs(value) < 1e9:
+        return f"{value:.{digits - 1}e}"
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:.{digits}g}"
+
+
+def estimate(value: float, digits: int = 3) -> str:
+    """Write an estimate to a fixed number of significant digits: ``12.0``, not ``12``."""
+    plain = number(value, digits)
+    wanted = 1e-4 <= abs(value) < 10 ** (digits - 1)
+    return f"{value:#.{digits}g}".rstrip(".") if wanted else plain
+
+
+def singular(unit: str) -> str:
+    """One of a unit: ``months`` gives ``month``."""
+    return unit[:-1] if unit.endswith("s") else unit
+
+
+def per(unit: str | None) -> str:
+    """What a rate is counted per: ``per month``."""
+    return f"per {singular(unit)}" if unit else "per unit of time"
+
+
+def duration(value: float, unit: str | None, digits: int = 2) -> str:
+    """Write a length of time: ``6.2 months``."""
+    text = number(value, digits)
+    if not unit:
+        return f"{text} units of time"
+    return f"{text} {singular(unit) if text == '1' else unit}"
+
+
+def moment(value: float, unit: str | None) -> str:
+    """Write a point in time: ``53 months``, or ``time 53`` without a unit."""
+    return f"{number(value)} {unit}" if unit else f"time {number(value)}"
+
+
+def percent(level: float) -> str:
+    """Write a level: ``95%``, ``99.5%``."""
+    return f"{100 * level:.4g}%"
+
+
+def listed(items: Sequence[str]) -> str:
+    """Join words: ``a, b and c``."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"
