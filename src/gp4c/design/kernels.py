@@ -42,7 +42,7 @@ class Kernel(Protocol):
 class SquaredExponential:
     """k(r) = exp(−r²/2a²), the kernel of the paper (its ARD function without γ)."""
 
-    spacing: float = 0.75
+    spacing: float = 0.7
 
     def __call__(self, distance: Floats, length_scale: float) -> Floats:
         """k(r)."""

@@ -20,6 +20,8 @@ from gp4c.inference.variational import Evaluation, Gaussian, Workspace
 
 Floats = NDArray[np.float64]
 
+#: relative gain that is rounding error
+ROUNDING = 1e-14
 #: past residuals that Anderson's method combines
 DEPTH = 8
 #: evaluations by natural steps before the quasi-Newton method takes over
@@ -81,7 +83,7 @@ def natural_e_step(
         gain = step[1].bound.total - at.bound.total
         q, at = step
         path.append(at.bound.total)
-        if gain < tol and rho >= 0.5:
+        if gain < tol and (rho >= 0.5 or gain <= ROUNDING * abs(at.bound.total)):
             return EStep(q, at, tuple(path), True)
     return EStep(q, at, tuple(path), False)
 
@@ -140,37 +142,40 @@ class _Anderson:
 def quasi_newton_e_step(
     work: Workspace, hyper: Hyper, start: Gaussian, tol: float = 1e-8, max_iter: int = 1000
 ) -> EStep:
-    """L-BFGS over m = m₀ + R₀d and S = R₀CCᵀR₀ᵀ, C lower triangular, R₀ the start's root.
+    """L-BFGS over m = m₀ + R₀d and S = R₀CCᵀR₀ᵀ, R₀ the start's root.
 
-    Whitening by the start makes the problem well conditioned near it.
+    C is lower triangular with the logarithm of its diagonal free. Whitening by the start makes
+    the problem well conditioned near it.
     """
     size, lower = work.size, np.tril_indices(work.size)
-    base, here, path = start.root, work.evaluate(hyper, start), []
+    diagonal = np.flatnonzero(lower[0] == lower[1])
+    base, here = start.root, work.evaluate(hyper, start)
+    path: list[float] = []
 
     def unpack(x: Floats) -> tuple[Gaussian, Floats]:
+        entries = x[size:].copy()
+        entries[diagonal] = np.exp(np.clip(entries[diagonal], -200.0, 200.0))
         C = np.zeros((size, size))
-        C[lower] = x[size:]
-        log_det = start.log_det + 2 * float(np.log(np.abs(np.diag(C))).sum())
+        C[lower] = entries
+        log_det = start.log_det + 2 * float(np.log(np.diag(C)).sum())
         return Gaussian.from_root(start.mean + base @ x[:size], base @ C, log_det), C
 
     def negative(x: Floats) -> tuple[float, Floats]:
-        if np.any(x[size:][lower[0] == lower[1]] <= 1e-150):
-            return np.inf, np.zeros_like(x)
         q, C = unpack(x)
         at = work.evaluate(hyper, q)
         by_mean = base.T @ (at.grad_mean - q.mean)
-        by_factor = base.T @ (2 * at.grad_covariance @ q.root - q.root) + np.linalg.inv(C).T
-        return -at.bound.total, -np.concatenate([by_mean, by_factor[lower]])
+        by_factor = (base.T @ (2 * at.grad_covariance @ q.root - q.root))[lower]
+        by_factor[diagonal] = by_factor[diagonal] * np.diag(C) + 1.0  # ∂ln|C| = 1 per logarithm
+        return -at.bound.total, -np.concatenate([by_mean, by_factor])
 
-    first = np.concatenate([np.zeros(size), np.eye(size)[lower]])
-    scale = max(abs(here.bound.total), 1.0)
     result = minimize(
-        negative, first, jac=True, method="L-BFGS-B",
+        negative, np.zeros(size + len(lower[0])), jac=True, method="L-BFGS-B",
         callback=lambda intermediate_result: path.append(-float(intermediate_result.fun)),
         options={"maxiter": max_iter, "maxfun": 2 * max_iter, "maxcor": 30,
-                 "ftol": tol / scale, "gtol": 1e-9},
+                 "ftol": tol / max(abs(here.bound.total), 1.0), "gtol": 1e-9},
     )  # fmt: skip
     if -result.fun <= here.bound.total:
         return EStep(start, here, (here.bound.total,), bool(result.success))
     q, _ = unpack(result.x)
-    return EStep(q, work.evaluate(hyper, q), (here.bound.total, *path), bool(result.success))
+    path = [here.bound.total, *path]
+    return EStep(q, work.evaluate(hyper, q), tuple(path), bool(result.success))

@@ -19,7 +19,7 @@ from gp4c.design.quadrature import Grid
 from gp4c.inference.ascent import Ascent, maximise
 from gp4c.inference.estep import EStep, e_step
 from gp4c.inference.likelihood import Likelihood
-from gp4c.inference.signs import best_signs
+from gp4c.inference.signs import best_signs, crossings, flip
 from gp4c.inference.sparse_prior import Hyper, SparsePrior
 from gp4c.inference.variational import Gaussian, Sites, Workspace
 
@@ -29,11 +29,17 @@ LogPrior = Callable[[Floats], tuple[float, Floats]]
 MIN_INDUCING, MAX_INDUCING = 8, 128
 #: longest length-scale, in windows: beyond it every curve is a parabola and a is not identified
 MAX_LENGTH_SCALE = 2.0
+#: how far a climb may go below the length-scale its inducing inputs were chosen for
+STRETCH = 1.2
 #: widest spacing of inducing inputs, in length-scales, that a given n_inducing may leave
 MAX_SPACING = 1.5
 VARIANCE_BOUNDS = (1e-8, 1e2)
 MEAN_BOUNDS = (0.0, 10.0)
 SHAPE_BOUNDS = (1e-3, 1e6)
+#: standard deviations from zero within which an f kept positive may stand for one that crosses
+MAY_CROSS = 6.0
+#: nats behind the best at which an f that crosses zero is still worth a climb
+COMPETES = 3.0
 #: nodes per gap between inducing inputs: integrals to 1e-11 at spacings up to 0.8 and 1.5
 FINE_ORDER, COARSE_ORDER = 12, 16
 
@@ -60,8 +66,14 @@ class Problem:
         return int(np.clip(needed, MIN_INDUCING, MAX_INDUCING))
 
     def smallest_length_scale(self, size: int | None = None) -> float:
-        """Shortest length-scale that `size` inducing inputs (or the most allowed) can carry."""
-        spacing = self.kernel.spacing if size is None else MAX_SPACING
+        """Shortest length-scale that `size` inducing inputs (or the most allowed) can carry.
+
+        A number that the user chose may be stretched further than one chosen here.
+        """
+        if self.n_inducing is not None:
+            spacing = MAX_SPACING
+        else:
+            spacing = self.kernel.spacing * (1.0 if size is None else STRETCH)
         return 1.0 / (spacing * max((size or MAX_INDUCING) - 1, 1))
 
     def likelihood(self, size: int) -> Likelihood:
@@ -248,18 +260,60 @@ def search(
     profile = _profile(problem, free, mean, log_prior)
 
     def from_(start: Optimum, estep: EStep) -> Optimum:
-        return climb(
-            problem, start.hyper, free=free, log_prior=log_prior, near=estep,
-            size=start.work.size, tol=tol, max_iter=max_iter,
-        )  # fmt: skip
+        size = start.work.size
+        while True:
+            found = climb(
+                problem, start.hyper, free=free, log_prior=log_prior, near=estep, size=size,
+                tol=tol, max_iter=max_iter,
+            )  # fmt: skip
+            needed = problem.size_for(found.hyper.length_scale)
+            if needed <= size:
+                return found
+            start, estep, size = found, found.estep, needed  # it climbed beyond its resolution
 
     found = [from_(peak, peak.estep) for peak in _local_maxima(profile)[:n_climbs]]
     found.sort(key=lambda o: -o.value)
     best = found[0]
     settled = best_signs(best.work, scout_workspace(problem, best), best.hyper, best.estep, tol)
     if settled is not best.estep:
-        found[0] = from_(best, settled)
-    return found
+        found[0] = best = from_(best, settled)
+    if mean is None:
+        crossing = _crossing(problem, best, free, log_prior)
+        if crossing is not None:
+            found.append(from_(crossing, crossing.estep))
+    return sorted(found, key=lambda o: -o.value)
+
+
+def _crossing(
+    problem: Problem, best: Optimum, free: tuple[bool, bool, bool, bool], log_prior: LogPrior
+) -> Optimum | None:
+    """An optimum whose f crosses zero, if the cheap bound finds one that competes.
+
+    An f that crosses zero goes with a small prior mean and a longer length-scale, so it must be
+    judged at hyper-parameters of its own: start from a zero-mean prior of the same level with a
+    crossing wherever λ comes close to zero.
+    """
+    places = crossings(best.work, best.estep.evaluation, MAY_CROSS)
+    if len(places) == 0:
+        return None
+    work, scout = scout_workspace(problem, best), problem.scout()
+    base = solve_q(work, best.hyper, best.estep, 1e-2)
+    level = best.hyper.variance + best.hyper.mean**2
+    hyper = replace(best.hyper, variance=level, mean=0.1 * float(np.sqrt(level)))
+    sites = flip(work, base.evaluation.sites(), places)
+    start = work.from_sites(hyper, sites)
+    if start is None:
+        return None
+    estep = best_signs(work, work, hyper, e_step(work, hyper, start, 1e-2), 1e-2)
+
+    def rough(at: Hyper, near: EStep) -> Optimum:
+        return climb(
+            scout, at, free=free, log_prior=log_prior, near=near, size=work.size, tol=3e-2,
+            max_iter=15,
+        )  # fmt: skip
+
+    rival, present = rough(hyper, estep), rough(best.hyper, base)
+    return rival if rival.value > present.value - COMPETES else None
 
 
 def free_coordinates(problem: Problem, mean: float | None) -> tuple[bool, bool, bool, bool]:

@@ -17,13 +17,17 @@ from scipy.special import ndtr
 
 from gp4c.design.kernels import KERNELS
 from gp4c.design.quadrature import Grid, IntervalIntegrals
-from gp4c.inference.quantiles import shifted_gamma_cdf, solve_quantiles
+from gp4c.inference.quantiles import quadratic_form_cdf, solve_quantiles
 from gp4c.inference.sparse_prior import SparsePrior
 
 Floats = NDArray[np.float64]
 
 #: nodes per gap between inducing inputs when integrals of the posterior are taken
 ORDER = 16
+#: share of γ above which unexplained prior variance is modelled with its correlation
+SMALL_RESIDUAL = 3e-3
+#: most panels on either side of the window
+OUTER_PANELS = 40
 
 
 @dataclass(frozen=True)
@@ -52,18 +56,30 @@ class Component:
         return mean, self.variance * (residual + ((B @ self.root) ** 2).sum(axis=1))
 
     def spread(self, x: Floats) -> tuple[Floats, Floats, Floats]:
-        """Mean, factor G and residual variance r with f = mean + Gξ + residual, ξ ~ N(0, I)."""
+        """Mean, factor G and residual variance r with f = mean + Gξ + residual, ξ ~ N(0, I).
+
+        What the inducing inputs leave unexplained is tiny inside the window. Where it is not
+        (outside, or with few inducing inputs) G has further columns for it; what is left over
+        is treated as independent from time to time.
+        """
         B = self.prior.features(x)
-        residual = self.variance * np.maximum(1.0 - (B**2).sum(axis=1), 0.0)
+        residual = np.maximum(1.0 - (B**2).sum(axis=1), 0.0)
+        G = B @ self.root
+        large = np.flatnonzero(residual > SMALL_RESIDUAL)
+        if len(large):
+            left = self.prior.covariance(x[large], x[large]) - B[large] @ B[large].T
+            values, vectors = np.linalg.eigh(left)
+            kept = values > 1e-7 * len(large)
+            factor = np.zeros((len(x), int(kept.sum())))
+            factor[large] = vectors[:, kept] * np.sqrt(values[kept])
+            G = np.concatenate([G, factor], axis=1)
+            residual = residual - (factor**2).sum(axis=1)
         scale = np.sqrt(self.variance)
-        return self.prior_mean + scale * (B @ self.mean), scale * (B @ self.root), residual
+        mean = self.prior_mean + scale * (B @ self.mean)
+        return mean, scale * G, self.variance * np.maximum(residual, 0.0)
 
     def draw(self, x: Floats, size: int, rng: np.random.Generator) -> Floats:
-        """`size` draws of f at unit times, shape (len(x), size).
-
-        The small residual that the inducing inputs leave is drawn independently at each time:
-        variances are exact, its short-range correlation is left out.
-        """
+        """`size` draws of f at unit times, shape (len(x), size)."""
         mean, G, residual = self.spread(x)
         draws = mean[:, None] + G @ rng.standard_normal((G.shape[1], size))
         draws += np.sqrt(residual)[:, None] * rng.standard_normal((len(x), size))
@@ -72,18 +88,16 @@ class Component:
     def grid(self, low: float, high: float) -> Grid:
         """Integration grid on [low, high] ∪ [0, 1] with panels between inducing inputs.
 
-        Outside the window panels are one length-scale wide up to 12 of them, where the
-        posterior is the prior again, then one long panel.
+        Outside the window panels are two length-scales wide, or wider where that would take
+        more than OUTER_PANELS of them.
         """
-        edges = np.linspace(0.0, 1.0, max(len(self.inducing), 2))
-        reach = self.length_scale * np.arange(1, 13)
-        if high > 1.0:
-            after = 1.0 + reach[reach < high - 1.0]
-            edges = np.concatenate([edges, after, [high]])
-        if low < 0.0:
-            before = -reach[reach < -low][::-1]
-            edges = np.concatenate([[low], before, edges])
-        return Grid.on(np.unique(edges), ORDER)
+        edges = [np.linspace(0.0, 1.0, max(len(self.inducing), 2))]
+        for beyond, side in ((high - 1.0, 1), (-low, -1)):
+            if beyond > 0:
+                panels = int(np.clip(np.ceil(beyond / (2 * self.length_scale)), 1, OUTER_PANELS))
+                steps = beyond * np.arange(1, panels + 1) / panels
+                edges.append(1.0 + steps if side > 0 else -steps)
+        return Grid.on(np.unique(np.concatenate(edges)), ORDER)
 
 
 @dataclass(frozen=True)
@@ -172,16 +186,15 @@ class Posterior:
     def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
         """Quantiles of ∫ λ, shape (levels, intervals).
 
-        ∫ f² is a quadratic form in Gaussians; each component's distribution is replaced by the
-        shifted gamma distribution with its first three cumulants, which are exact
-        (docs/maths.md, section 7).
+        ∫ f² is a quadratic form in Gaussians; each component's distribution function is Jensen
+        and Solomon's approximation from its first three cumulants (docs/maths.md, section 7).
         """
         cumulants = [k for _, k in self._integral_cumulants(start, stop)]
         weights = self.weights
 
         def cdf(x: Floats) -> Floats:
             return np.asarray(
-                sum(w * shifted_gamma_cdf(x, *k) for w, k in zip(weights, cumulants, strict=True))
+                sum(w * quadratic_form_cdf(x, *k) for w, k in zip(weights, cumulants, strict=True))
             )
 
         means = np.array([k[0] for k in cumulants])
@@ -216,7 +229,7 @@ class Posterior:
         """First three cumulants of ∫ f² (unit rate) under each component.
 
         With f = μ + Gξ: H = ∫ GᵀG, l = ∫ Gᵀμ; κ₁ = ∫ μ² + tr H, κ₂ = 2 tr H² + 4 lᵀl,
-        κ₃ = 8 tr H³ + 24 lᵀHl. The unexplained residual enters κ₁ only.
+        κ₃ = 8 tr H³ + 24 lᵀHl. The independent part of the residual enters κ₁ only.
         """
         for component, integrals, grid in self._integrators(start, stop):
             mean, G, residual = component.spread(grid.nodes)

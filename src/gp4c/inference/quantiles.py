@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammainc, ndtr
+from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 
@@ -68,16 +68,20 @@ def simultaneous_level(draws: Floats, level: float) -> float:
     return float(max(np.quantile(extremeness, level), level))
 
 
-def shifted_gamma_cdf(x: Floats, mean: Floats, variance: Floats, third: Floats) -> Floats:
-    """Distribution function of the shifted gamma variable with these three cumulants.
+def quadratic_form_cdf(x: Floats, mean: Floats, variance: Floats, third: Floats) -> Floats:
+    """Approximate distribution function of a positive quadratic form in Gaussians.
 
-    Pearson's approximation to a quadratic form in Gaussians: exact for one central χ² variable,
-    and normal in the limit of no skewness. κ₃ > 0 for every such form.
+    Jensen and Solomon's (1972): with θ₁ = κ₁, θ₂ = κ₂/2, θ₃ = κ₃/8 and h = 1 − 2θ₁θ₃/3θ₂², the
+    power (Q/θ₁)ʰ is nearly normal with mean 1 + θ₂h(h − 1)/θ₁² and standard deviation
+    |h| √(2θ₂)/θ₁. It uses the exact first three cumulants and keeps to positive values; h = 1/3
+    is Wilson and Hilferty's cube root for χ².
     """
-    deviation = np.sqrt(np.maximum(variance, 1e-200))
-    z = (x - mean) / deviation
-    skewness = np.maximum(third, 0.0) / np.maximum(deviation**3, 1e-300)
-    nearly_normal = skewness < 1e-4
-    shape = 4.0 / np.where(nearly_normal, 1.0, skewness) ** 2
-    argument = np.maximum(shape + z * np.sqrt(shape), 0.0)
-    return np.asarray(np.where(nearly_normal, ndtr(z), gammainc(shape, argument)))
+    scale = np.maximum(mean, 1e-300)
+    spread = np.maximum(variance, 1e-30 * scale**2) / (2 * scale**2)  # θ₂/θ₁²
+    skew = np.maximum(third, 0.0) / (8 * scale**3)  # θ₃/θ₁³
+    h = 1 - 2 * skew / (3 * spread**2)
+    h = np.where(np.abs(h) < 1e-3, 1e-3, np.clip(h, -5.0, 5.0))
+    centre = 1 + spread * h * (h - 1)
+    with np.errstate(divide="ignore", over="ignore"):
+        power = (np.maximum(x, 0.0) / scale) ** h
+    return np.asarray(ndtr((power - centre) / (h * np.sqrt(2 * spread))))

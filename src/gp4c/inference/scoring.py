@@ -75,6 +75,6 @@ def log_mean_exp(values: Floats) -> tuple[Floats, Floats]:
     """ln of the mean of exp(values) over the first axis, and its Monte-Carlo standard error."""
     n = len(values)
     result = logsumexp(values, axis=0) - np.log(n)
-    relative = np.exp(values - result)
+    relative = np.exp(values - np.where(np.isfinite(result), result, 0.0))
     error = relative.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full_like(result, np.nan)
     return result, error

@@ -31,10 +31,10 @@ ROUGH, ROUGH_STEPS = 1e-2, 60
 MAX_CROSSINGS = 12
 
 
-def crossings(work: Workspace, at: Evaluation) -> Floats:
+def crossings(work: Workspace, at: Evaluation, near_zero: float = NEAR_ZERO) -> Floats:
     """Unit times where f is nearest to zero and may cross it, likeliest first."""
     ratio = np.abs(at.mean) / np.sqrt(np.maximum(at.variance, 1e-300))
-    lowest = (ratio[1:-1] <= ratio[:-2]) & (ratio[1:-1] <= ratio[2:]) & (ratio[1:-1] < NEAR_ZERO)
+    lowest = (ratio[1:-1] <= ratio[:-2]) & (ratio[1:-1] <= ratio[2:]) & (ratio[1:-1] < near_zero)
     places = np.flatnonzero(lowest) + 1
     order = np.argsort(ratio[places], kind="stable")[:MAX_CROSSINGS]
     return np.asarray(work.likelihood.grid.nodes[places[order]])
