@@ -1,0 +1,254 @@
+"""Counts in windows to come: draws of the rate's integral, and count laws given them.
+
+Given the curve f the count of a subject in a window is Poisson with mean υ e ∫λ. A gamma effect
+υ ~ Gamma(α, α) of a subject of whom m events were seen where R(f) were expected has the
+conditional law Gamma(α + m, α + R(f)), for every f: drawing f first and υ given f keeps the
+dependence between the two, and the shared f that between subjects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky
+from scipy.special import betainc, gammaincc
+
+from gp4c.data.events import RecurrentEvents
+from gp4c.design.quadrature import Grid, IntervalIntegrals
+from gp4c.inference.posterior import ORDER, Component, Posterior
+from gp4c.inference.sparse_prior import JITTER
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: nodes per length-scale beyond the window: f² is a polynomial there to 1e-7
+_OUTER_ORDER = 8
+#: most panels on one side of the window; longer ones average over many length-scales anyway
+_OUTER_PANELS = 60
+
+
+# -- who was seen when -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SubjectHistories:
+    """What a forecast needs to know of subjects: events so far, and when they were watched.
+
+    Neighbouring intervals of equal exposure are one span, so that most subjects have one.
+
+    Attributes
+    ----------
+    subjects : (K,)
+        Labels.
+    totals : (K,)
+        Events of each.
+    span_subject : (P,)
+        Position of each span's subject.
+    span_start, span_stop, span_exposure : (P,)
+    """
+
+    subjects: NDArray[Any]
+    totals: Floats
+    span_subject: Indices
+    span_start: Floats
+    span_stop: Floats
+    span_exposure: Floats
+
+    @classmethod
+    def of(cls, data: PanelCounts | RecurrentEvents) -> SubjectHistories:
+        """Histories of all subjects of a panel, or of subjects with exact event times."""
+        n_subjects = data.n_subjects
+        if isinstance(data, RecurrentEvents):
+            totals = np.bincount(data.subject_index, minlength=n_subjects).astype(np.float64)
+            every, ones = np.arange(n_subjects), np.ones(n_subjects)
+            return cls(data.subjects, totals, every, data.start, data.stop, ones)
+        owner = data.subject_index
+        totals = np.bincount(owner, data.count, n_subjects).astype(np.float64)
+        goes_on = np.zeros(len(owner), dtype=bool)
+        goes_on[1:] = (
+            (owner[1:] == owner[:-1])
+            & (data.start[1:] == data.stop[:-1])
+            & (data.exposure[1:] == data.exposure[:-1])
+        )
+        first = np.flatnonzero(~goes_on)
+        last = np.append(first[1:], len(owner)) - 1
+        return cls(
+            data.subjects, totals, owner[first], data.start[first], data.stop[last],
+            data.exposure[first],
+        )  # fmt: skip
+
+    def take(self, positions: Indices) -> SubjectHistories:
+        """Those at the given positions, in the given order."""
+        new = np.full(len(self.subjects), -1)
+        new[positions] = np.arange(len(positions))
+        owner = new[self.span_subject]
+        order = np.argsort(owner, kind="stable")
+        order = order[owner[order] >= 0]
+        return SubjectHistories(
+            self.subjects[positions], self.totals[positions], owner[order],
+            self.span_start[order], self.span_stop[order], self.span_exposure[order],
+        )  # fmt: skip
+
+    def positions(self, labels: list[Any]) -> Indices:
+        """Positions of labels; an unknown label is a KeyError that names it."""
+        where = {label: k for k, label in enumerate(self.subjects.tolist())}
+        missing = [label for label in labels if label not in where]
+        if missing:
+            raise KeyError(f"no subject {missing[0]!r}; there are {_some(list(where))}")
+        return np.array([where[label] for label in labels], dtype=np.intp)
+
+    def expected(self, integrals: Floats) -> Floats:
+        """R_k for each draw: integrals over the spans (S, P) → (S, K)."""
+        starts = np.flatnonzero(np.diff(self.span_subject, prepend=-1))
+        weighted = integrals * self.span_exposure
+        result = np.zeros((len(integrals), len(self.subjects)))
+        if len(starts):
+            result[:, self.span_subject[starts]] = np.add.reduceat(weighted, starts, axis=1)
+        return result
+
+
+def _some(labels: list[Any], most: int = 5) -> str:
+    shown = ", ".join(repr(label) for label in labels[:most])
+    return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"
+
+
+# -- the rate's integral -----------------------------------------------------------------------
+
+
+def integral_draws(
+    posterior: Any,
+    start: Floats,
+    stop: Floats,
+    size: int,
+    rng: np.random.Generator,
+    beyond: str = "prior",
+) -> Floats:
+    """Joint draws of ∫λ over intervals inside or outside the window, shape (size, intervals).
+
+    Parameters
+    ----------
+    posterior
+        A :class:`Posterior`; any other (that of a sampler) draws by its own
+        ``sample_integrals``.
+    beyond : {"prior", "hold"}
+        Outside the window f returns to its prior; or λ stays as it is at the window's end.
+    """
+    if not isinstance(posterior, Posterior):
+        return np.asarray(posterior.sample_integrals(start, stop, size, rng))
+    low, high = posterior.unit(start), posterior.unit(stop)
+    if min(low.min(initial=0.0), 0.0) == 0.0 and max(high.max(initial=1.0), 1.0) == 1.0:
+        return posterior.sample_integrals(start, stop, size, rng)
+    parts = []
+    for component, share in _shares(posterior, size, rng):
+        grid = _outer_grid(component, float(low.min()), float(high.max()))
+        paths = _draw_paths(component, grid.nodes, share, rng, hold=beyond == "hold")
+        inside = IntervalIntegrals(grid, low, high).apply(paths**2)
+        parts.append(np.maximum(inside, 0.0))
+    return np.asarray(posterior.rate * np.concatenate(parts, axis=1).T)
+
+
+def expected_integrals(
+    posterior: Any, start: Floats, stop: Floats, beyond: str = "prior"
+) -> Floats:
+    """E ∫λ over intervals inside or outside the window, in closed form."""
+    if beyond != "hold" or not isinstance(posterior, Posterior):
+        return np.asarray(posterior.expected_integral(start, stop))
+    low, high = posterior.window
+    inside = posterior.expected_integral(np.clip(start, low, high), np.clip(stop, low, high))
+    ends = posterior.intensity(np.array([low, high]))
+    before = np.maximum(np.minimum(stop, low) - start, 0.0)
+    after = np.maximum(stop - np.maximum(start, high), 0.0)
+    return np.asarray(inside + ends[0] * before + ends[1] * after)
+
+
+def _shares(
+    posterior: Posterior, size: int, rng: np.random.Generator
+) -> Iterator[tuple[Component, int]]:
+    weights = posterior.weights
+    counts = rng.multinomial(size, weights / weights.sum())
+    return zip(posterior.components, counts.tolist(), strict=True)
+
+
+def _outer_grid(component: Component, low: float, high: float) -> Grid:
+    """Panels between inducing inputs, and of a length-scale beyond the window."""
+    edges = [np.linspace(0.0, 1.0, max(2 * len(component.inducing) - 1, 3))]
+    for reach, end, sign in ((high - 1.0, 1.0, 1.0), (-low, 0.0, -1.0)):
+        if reach > 0:
+            panels = int(np.clip(np.ceil(reach / component.length_scale), 1, _OUTER_PANELS))
+            edges.append(end + sign * np.linspace(0.0, reach, panels + 1)[1:])
+    return Grid.on(np.sort(np.concatenate(edges)), min(_OUTER_ORDER, ORDER))
+
+
+def _draw_paths(
+    component: Component, nodes: Floats, size: int, rng: np.random.Generator, hold: bool
+) -> Floats:
+    """Draws of f at unit times, (nodes, size), with the residual process drawn jointly outside.
+
+    What the inducing inputs leave has covariance γ (k(x, x′) − b(x)ᵀb(x′)): next to nothing
+    inside the window, all of the prior far from it, where it must not be drawn point by point.
+    """
+    inside = np.clip(nodes, 0.0, 1.0)
+    if hold:
+        return component.draw(inside, size, rng)
+    mean, G, _ = component.spread(nodes)
+    draws = mean[:, None] + G @ rng.standard_normal((G.shape[1], size))
+    outside = nodes != inside
+    x, prior = nodes[outside], component.prior
+    B = prior.features(x)
+    residual = prior.covariance(x, x) - B @ B.T
+    residual[np.diag_indices_from(residual)] += JITTER
+    root = cholesky(component.variance * residual, lower=True)
+    draws[outside] += root @ rng.standard_normal((len(x), size))
+    return np.asarray(draws)
+
+
+# -- counts given the integral -----------------------------------------------------------------
+
+
+def draw_effects(
+    shape: float, totals: Floats, expected: Floats, rng: np.random.Generator
+) -> Floats:
+    """υ_k ~ Gamma(α + m_k, α + R_k) for each draw of R, (S, K); ones if α is infinite."""
+    if not np.isfinite(shape):
+        return np.ones_like(expected)
+    return np.asarray(rng.standard_gamma(shape + totals, expected.shape) / (shape + expected))
+
+
+def mean_effects(shape: float, totals: Floats, expected: Floats) -> Floats:
+    """E υ_k given R, (S, K)."""
+    if not np.isfinite(shape):
+        return np.ones_like(expected)
+    return np.asarray((shape + totals) / (shape + expected))
+
+
+def count_cdf(
+    count: Floats,
+    mean: Floats,
+    shape: float = np.inf,
+    totals: Floats | float = 0.0,
+    expected: Floats | float = 0.0,
+) -> Floats:
+    """P(N ≤ count) for a subject with an earlier history; 0 for negative counts.
+
+    Poisson with mean `mean` if α is infinite; else negative binomial, the Poisson law with
+    mean υ·`mean` averaged over υ ~ Gamma(α + totals, α + expected).
+    """
+    n = np.maximum(count, 0.0)
+    if np.isfinite(shape):
+        rate = shape + expected
+        value = betainc(shape + totals, n + 1.0, rate / (rate + mean))
+    else:
+        value = gammaincc(n + 1.0, np.maximum(mean, 0.0))
+    return np.asarray(np.where(np.asarray(count) < 0, 0.0, value))
+
+
+def count_quantile(draws: NDArray[np.int64], p: float) -> NDArray[np.int64]:
+    """Smallest count with at least probability p at or below it, over the first axis."""
+    return np.asarray(np.quantile(draws, p, axis=0, method="inverted_cdf"))

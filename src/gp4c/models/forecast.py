@@ -1,0 +1,394 @@
+"""Forecasts of counts: one new subject, subjects we know something of, or the whole fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.inference.forecasting import (
+    SubjectHistories,
+    count_quantile,
+    draw_effects,
+    expected_integrals,
+    integral_draws,
+    mean_effects,
+)
+from gp4c.inference.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.data.panel import PanelCounts
+    from gp4c.models.base import PanelEstimator
+
+Floats = NDArray[np.float64]
+
+#: draws behind a forecast: quantiles of a count to about a hundredth of their probability
+FORECAST_DRAWS = 10_000
+BEYOND = ("prior", "hold")
+#: most numbers held at once while the effects of a fleet are drawn
+_CHUNK = 4_000_000
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Predictive distribution of the number of events in one or several windows.
+
+    Arrays are indexed by subject if several were named, then by window if arrays of them were
+    given; one of each gives plain numbers.
+
+    Attributes
+    ----------
+    mean : float or array
+        Expected number of events: exact over subject effects and counts, and over the curve
+        where that has a closed form (otherwise an average over draws of the curve).
+    interval : (low, high)
+        Equal-tailed prediction interval: each tail has at most probability (1 − level) / 2.
+    draws : (n_draws, ...) array
+        Joint draws: the same row has the same curve and the same subject effects.
+    note : str
+        How the curve goes on where a window leaves the observed one; empty if none does.
+    level, start, stop, subjects, time_unit
+        What was asked.
+    """
+
+    mean: Any
+    draws: NDArray[np.int64] = field(repr=False)
+    level: float
+    start: Floats
+    stop: Floats
+    subjects: str | list[Any] | None
+    n_subjects: int
+    note: str
+    time_unit: str | None = None
+
+    @property
+    def interval(self) -> tuple[Any, Any]:
+        """Lower and upper end, at the level asked for."""
+        tail = (1 - self.level) / 2
+        return self.quantile(tail), self.quantile(1 - tail)
+
+    def quantile(self, p: float) -> Any:
+        """Smallest number of events with at least probability p at or below it."""
+        if not 0 < p < 1:
+            raise ValueError(f"p must be between 0 and 1, not {p!r}")
+        value = count_quantile(self.draws, p)
+        return int(value) if value.ndim == 0 else value.astype(np.int64)
+
+    def probability(self, count: ArrayLike) -> Any:
+        """P(at most `count` events)."""
+        value = np.mean(self.draws <= np.asarray(count), axis=0)
+        return float(value) if value.ndim == 0 else value
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per subject (or "new", "all") and window: mean, median and interval."""
+        import pandas as pd
+
+        names = self.subjects if isinstance(self.subjects, list) else [self.subjects or "new"]
+        shape = (len(names), len(self.start))
+        low, high = self.interval
+        columns = {"mean": self.mean, "median": self.quantile(0.5), "low": low, "high": high}
+        table = {
+            "subject": np.repeat(np.array(names, dtype=object), shape[1]),
+            "start": np.tile(self.start, shape[0]),
+            "stop": np.tile(self.stop, shape[0]),
+        }
+        for name, value in columns.items():
+            table[name] = np.asarray(value).ravel()
+        return pd.DataFrame(table).assign(level=self.level)
+
+    def _who(self) -> str:
+        if isinstance(self.subjects, list):
+            return f"subject {self.subjects[0]}"
+        return "a new subject" if self.subjects is None else f"all {self.n_subjects} subjects"
+
+    def __str__(self) -> str:
+        if self.draws.ndim > 1:
+            text = self.to_frame().to_string(index=False, float_format=lambda x: f"{x:.4g}")
+            return f"{text}\n{self.note}" if self.note else text
+        low, high = self.interval
+        unit = f" {self.time_unit}" if self.time_unit else ""
+        line = (
+            f"{_short(self.mean)} ({low}–{high}) events in ({self.start[0]:g}, {self.stop[0]:g}]"
+            f"{unit}, {self._who()}; {100 * self.level:g}% interval"
+        )
+        return f"{line}\n{self.note}" if self.note else line
+
+    __repr__ = __str__
+
+
+def forecast(
+    model: PanelEstimator,
+    start: ArrayLike,
+    stop: ArrayLike,
+    subjects: Any = None,
+    level: float = 0.9,
+    *,
+    exposure: ArrayLike = 1.0,
+    history: PanelCounts | None = None,
+    beyond: str = "prior",
+    n_draws: int = FORECAST_DRAWS,
+    random_state: int | None = None,
+) -> Forecast:
+    """Predictive distribution of the number of events in windows (start, stop].
+
+    Parameters
+    ----------
+    model : fitted estimator
+        GP4C and GP3 average over their posterior; a classical estimator plugs its curve in, so
+        that the interval leaves out how uncertain the curve is (the note says so).
+    start, stop : float or array
+        One window, or several of which the joint distribution is wanted: of the future, the
+        past, or across the end of the observation window.
+    subjects : None, "all", label or list of labels
+        None: a new subject like those of the fit. Labels of the fitted panel: those subjects,
+        given what was seen of them. "all": the sum over all of them.
+    level : float in (0, 1)
+        Probability of the interval.
+    exposure : float or array
+        Units at risk during the windows, one for all or one per subject.
+    history : PanelCounts, optional
+        What is known of the subjects; default the panel of the fit. Subjects that the fit has
+        not seen can be forecast from their own earlier visits; the curve stays that of the fit.
+    beyond : {"prior", "hold"}
+        How the curve goes on outside the observation window. "prior": as the model says, within
+        about a length-scale back to its long-run level, with the uncertainty of the prior.
+        "hold": at its value at the window's end, uncertain as that is.
+    n_draws : int
+    random_state : int, optional
+        Seed; default that of the model.
+
+    Returns
+    -------
+    Forecast
+
+    Notes
+    -----
+    Just beyond the window the two ways agree. Farther out neither is knowledge: "prior" suits
+    rates that fluctuate around a level, "hold" those that have changed for good (ageing, a
+    repair, a new rule). If they give different answers, the data do not decide.
+    """
+    _check(model, level, beyond, n_draws)
+    first, last = _windows(start, stop)
+    known = _known(model, subjects, history)
+    units = _per_subject(exposure, 1 if known is None else len(known.subjects))
+    rng = np.random.default_rng(_seed(model, random_state))
+    task = _Task(model, first, last, units, beyond, n_draws, rng)
+    with one_blas_thread():
+        if known is None:
+            mean, draws = _new_subject(task)
+        else:
+            mean, draws = _known_subjects(task, known, total=_is_all(subjects))
+    several = np.ndim(start) > 0 or np.ndim(stop) > 0
+    named = [subjects] if _is_label(subjects) else subjects
+    pick: tuple[Any, ...] = (slice(None),) if several else (0,)
+    if known is not None and not _is_all(subjects):
+        pick = (0 if _is_label(subjects) else slice(None), *pick)
+    value = mean[pick]
+    return Forecast(
+        mean=float(value) if value.ndim == 0 else value,
+        draws=draws[(slice(None), *pick)],
+        level=level,
+        start=first,
+        stop=last,
+        subjects=None if known is None else "all" if _is_all(subjects) else list(named),
+        n_subjects=1 if known is None else len(known.subjects),
+        note=_note(model, first, last, beyond),
+        time_unit=model.time_unit_,
+    )
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Windows to forecast, and where the randomness comes from."""
+
+    model: Any
+    start: Floats
+    stop: Floats
+    exposure: Floats
+    beyond: str
+    n_draws: int
+    rng: np.random.Generator
+
+    @property
+    def shape(self) -> float:
+        return float(self.model.frailty_shape_) if self.model.effect_ == "gamma" else np.inf
+
+    def integrals(self, start: Floats, stop: Floats) -> Floats:
+        """Draws of ∫λ, (n_draws, intervals); all the same for a plugged-in curve."""
+        if hasattr(self.model, "posterior_"):
+            posterior = self.model.posterior_
+            return integral_draws(posterior, start, stop, self.n_draws, self.rng, self.beyond)
+        fixed = self.model.expected_counts(start, stop, extrapolate=True)
+        return np.broadcast_to(fixed, (self.n_draws, len(fixed)))
+
+    def expected(self) -> Floats:
+        """E ∫λ over the windows."""
+        if hasattr(self.model, "posterior_"):
+            return expected_integrals(self.model.posterior_, self.start, self.stop, self.beyond)
+        return np.asarray(self.model.expected_counts(self.start, self.stop, extrapolate=True))
+
+
+def _new_subject(task: _Task) -> tuple[Floats, NDArray[np.int64]]:
+    """Mean (W,) and draws (S, W) for a subject of whom nothing is known."""
+    inside = task.integrals(task.start, task.stop)
+    effect = draw_effects(task.shape, np.zeros(1), np.zeros((task.n_draws, 1)), task.rng)
+    if task.model.effect_ == "weight":
+        effect = task.rng.choice(task.model.subject_effects_, (task.n_draws, 1))
+    draws = task.rng.poisson(effect * inside * task.exposure[0])
+    return task.exposure[0] * task.expected(), draws
+
+
+def _known_subjects(
+    task: _Task, known: SubjectHistories, total: bool
+) -> tuple[Floats, NDArray[np.int64]]:
+    """Mean and draws of known subjects: (K, W) and (S, K, W), or their sum, (W,) and (S, W)."""
+    n_spans = len(known.span_start)
+    starts = np.concatenate([known.span_start, task.start])
+    stops = np.concatenate([known.span_stop, task.stop])
+    both = task.integrals(starts, stops)
+    inside = both[:, n_spans:]
+    weights = task.model.subject_effects_ if task.model.effect_ == "weight" else None
+    means, kept = [], []
+    level = np.zeros((task.n_draws, 1))
+    for part in _chunks(len(known.subjects), task.n_draws):
+        some = known.take(part)
+        spans = np.isin(known.span_subject, part)
+        expected = some.expected(both[:, :n_spans][:, spans])
+        units = task.exposure[part]
+        if weights is not None:
+            mean, effect = weights[part], np.broadcast_to(weights[part], expected.shape)
+            means.append((mean * units)[:, None] * task.expected())
+        elif np.isfinite(task.shape):
+            mean = mean_effects(task.shape, some.totals, expected) * units
+            effect = draw_effects(task.shape, some.totals, expected, task.rng)
+            means.append(mean.T @ inside / task.n_draws)
+        else:
+            effect = np.ones_like(expected)
+            means.append(units[:, None] * task.expected())
+        if total:
+            level = level + (effect * units).sum(axis=1, keepdims=True)
+        else:
+            kept.append(task.rng.poisson((effect * units)[:, :, None] * inside[:, None, :]))
+    mean = np.concatenate(means)
+    if total:
+        return mean.sum(axis=0), task.rng.poisson(level * inside)
+    return mean, np.concatenate(kept, axis=1)
+
+
+def _chunks(n_subjects: int, n_draws: int) -> list[NDArray[np.intp]]:
+    size = max(1, _CHUNK // n_draws)
+    return [np.arange(k, min(k + size, n_subjects)) for k in range(0, n_subjects, size)]
+
+
+# -- what was asked ----------------------------------------------------------------------------
+
+
+def _check(model: Any, level: float, beyond: str, n_draws: int) -> None:
+    model._check_fitted()
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, not {level!r}")
+    if beyond not in BEYOND:
+        raise ValueError(f"beyond must be 'prior' or 'hold', not {beyond!r}")
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
+
+
+def _windows(start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
+    first = np.asarray(start, dtype=np.float64)
+    last = np.asarray(stop, dtype=np.float64)
+    if first.ndim > 1 or last.ndim > 1:
+        raise ValueError("start and stop must be numbers or one-dimensional arrays")
+    first, last = np.broadcast_arrays(np.atleast_1d(first), np.atleast_1d(last))
+    if not np.all(np.isfinite(first) & np.isfinite(last)):
+        raise ValueError("times must be finite numbers")
+    if np.any(last < first):
+        raise ValueError("each stop must not be before its start")
+    return first.copy(), last.copy()
+
+
+def _is_all(subjects: Any) -> bool:
+    return isinstance(subjects, str) and subjects == "all"
+
+
+def _is_label(subjects: Any) -> bool:
+    """One label rather than several: several come as a list, array or other sequence."""
+    many = isinstance(subjects, Sequence | np.ndarray) or hasattr(subjects, "tolist")
+    plain = isinstance(subjects, str | bytes | tuple | np.generic)
+    return subjects is not None and (plain or not many) and not _is_all(subjects)
+
+
+def _known(model: Any, subjects: Any, history: PanelCounts | None) -> SubjectHistories | None:
+    """Histories of the subjects asked for, in that order; None for a new subject."""
+    if subjects is None:
+        return None
+    stored = getattr(model, "histories_", None)
+    if history is None and stored is None:
+        raise ValueError(
+            f"this {type(model).__name__} keeps no histories of its subjects; pass the panel as "
+            "history="
+        )
+    if history is not None and model.effect_ == "weight":
+        raise ValueError('history= needs gamma effects: effect="weight" knows fitted subjects only')
+    known = SubjectHistories.of(history) if history is not None else stored
+    assert known is not None
+    if _is_all(subjects):
+        return known
+    labels = [subjects] if _is_label(subjects) else np.asarray(subjects, dtype=object).tolist()
+    return known.take(known.positions(labels))
+
+
+def _per_subject(exposure: ArrayLike, n_subjects: int) -> Floats:
+    units = np.asarray(exposure, dtype=np.float64)
+    if units.ndim > 1 or (units.ndim == 1 and len(units) != n_subjects):
+        raise ValueError(f"exposure must be one number or one per subject ({n_subjects})")
+    if not np.all(np.isfinite(units) & (units >= 0)):
+        raise ValueError("exposure must not be negative")
+    return np.broadcast_to(units, (n_subjects,))
+
+
+def _seed(model: Any, random_state: int | None) -> int:
+    if random_state is not None:
+        return random_state
+    own = getattr(model, "random_state", None)
+    return 0 if own is None else int(own)
+
+
+def _note(model: Any, start: Floats, stop: Floats, beyond: str) -> str:
+    """Say how the curve goes on beyond the window, and what a plugged-in curve leaves out."""
+    low, high = model.window_
+    outside = bool(np.any(start < low) or np.any(stop > high))
+    if not hasattr(model, "posterior_"):
+        text = f"The curve of this {type(model).__name__} is plugged in: its error is left out."
+        return f"{text} Beyond ({low:g}, {high:g}] it goes on as there." if outside else text
+    if not outside:
+        return ""
+    end = high if np.any(stop > high) else low
+    rate, unit = float(model.intensity(end)), f" {model.time_unit_}" if model.time_unit_ else ""
+    if beyond == "hold":
+        return (
+            f"Beyond the observation window ({low:g}, {high:g}] the rate is held at its value at "
+            f"the end, {rate:.3g} per unit of time."
+        )
+    return (
+        f"Beyond the observation window ({low:g}, {high:g}] the rate returns from its value at "
+        f"the end, {rate:.3g}, to its long-run level, {_long_run(model):.3g} per unit of time, "
+        f'within about {model.length_scale_:.3g}{unit}; beyond="hold" keeps it at its last value.'
+    )
+
+
+def _long_run(model: Any) -> float:
+    """E λ far from the data: scale · (g² + γ), averaged over the posterior's components."""
+    components = getattr(model.posterior_, "components", None)
+    if components is None:
+        return float(model.mean_**2 + model.variance_)
+    level = sum(c.weight * (c.prior_mean**2 + c.variance) for c in components)
+    return float(model.posterior_.scale * level)
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
