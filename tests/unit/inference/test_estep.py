@@ -165,11 +165,6 @@ def hard_problem(
     )  # fmt: skip
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="quasi_newton_e_step answers inf with a zero gradient where the diagonal of C is not "
-    "positive; SciPy's line search then stops with 'relative reduction of f' and success=True",
-)
 @pytest.mark.parametrize("seed", [0, 1, 5])
 def test_converged_means_stationary_far_from_the_data_too(seed: int) -> None:
     hyper = Hyper(1.1, 0.015, 1.75)
@@ -178,11 +173,6 @@ def test_converged_means_stationary_far_from_the_data_too(seed: int) -> None:
     assert not result.converged or steepest_slope(work, hyper, result) < 2e-2
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="natural_e_step wants a full step of gain below tol; at the optimum rounding rejects "
-    "full steps, shorter ones gain exactly 0 and count as progress until the tries run out",
-)
 def test_a_stationary_result_is_reported_as_converged() -> None:
     missed = []
     for seed in range(12):
