@@ -14,24 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky
 from scipy.special import betainc, gammaincc
 
 from gp4c.data.events import RecurrentEvents
-from gp4c.design.quadrature import Grid, IntervalIntegrals
-from gp4c.inference.posterior import ORDER, Component, Posterior
-from gp4c.inference.sparse_prior import JITTER
+from gp4c.design.quadrature import IntervalIntegrals
+from gp4c.inference.posterior import Component, Posterior
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
-
-#: nodes per length-scale beyond the window: f² is a polynomial there to 1e-7
-_OUTER_ORDER = 8
-#: most panels on one side of the window; longer ones average over many length-scales anyway
-_OUTER_PANELS = 60
 
 
 # -- who was seen when -------------------------------------------------------------------------
@@ -52,6 +45,9 @@ class SubjectHistories:
     span_subject : (P,)
         Position of each span's subject.
     span_start, span_stop, span_exposure : (P,)
+    mean_expected : (K,), optional
+        Expected counts so far, where the spans were not kept: R is then its posterior mean and
+        the effects are drawn independently of the curve.
     """
 
     subjects: NDArray[Any]
@@ -60,6 +56,16 @@ class SubjectHistories:
     span_start: Floats
     span_stop: Floats
     span_exposure: Floats
+    mean_expected: Floats | None = None
+
+    @classmethod
+    def without_spans(
+        cls, subjects: NDArray[Any], totals: Floats, expected: Floats
+    ) -> SubjectHistories:
+        """Histories of which only the totals and expected counts are left."""
+        none = np.zeros(0)
+        owner = np.zeros(0, dtype=np.intp)
+        return cls(subjects, totals, owner, none, none, none, expected)
 
     @classmethod
     def of(cls, data: PanelCounts | RecurrentEvents) -> SubjectHistories:
@@ -94,6 +100,7 @@ class SubjectHistories:
         return SubjectHistories(
             self.subjects[positions], self.totals[positions], owner[order],
             self.span_start[order], self.span_stop[order], self.span_exposure[order],
+            None if self.mean_expected is None else self.mean_expected[positions],
         )  # fmt: skip
 
     def positions(self, labels: list[Any]) -> Indices:
@@ -106,6 +113,8 @@ class SubjectHistories:
 
     def expected(self, integrals: Floats) -> Floats:
         """R_k for each draw: integrals over the spans (S, P) → (S, K)."""
+        if self.mean_expected is not None:
+            return np.broadcast_to(self.mean_expected, (len(integrals), len(self.subjects)))
         starts = np.flatnonzero(np.diff(self.span_subject, prepend=-1))
         weighted = integrals * self.span_exposure
         result = np.zeros((len(integrals), len(self.subjects)))
@@ -135,22 +144,22 @@ def integral_draws(
     Parameters
     ----------
     posterior
-        A :class:`Posterior`; any other (that of a sampler) draws by its own
-        ``sample_integrals``.
+        A :class:`Posterior`; any other (that of a sampler) knows the first way only.
     beyond : {"prior", "hold"}
         Outside the window f returns to its prior; or λ stays as it is at the window's end.
     """
-    if not isinstance(posterior, Posterior):
+    if beyond != "hold" or not isinstance(posterior, Posterior):
         return np.asarray(posterior.sample_integrals(start, stop, size, rng))
     low, high = posterior.unit(start), posterior.unit(stop)
-    if min(low.min(initial=0.0), 0.0) == 0.0 and max(high.max(initial=1.0), 1.0) == 1.0:
-        return posterior.sample_integrals(start, stop, size, rng)
+    before = np.maximum(np.minimum(high, 0.0) - low, 0.0)
+    after = np.maximum(high - np.maximum(low, 1.0), 0.0)
+    low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
     parts = []
     for component, share in _shares(posterior, size, rng):
-        grid = _outer_grid(component, float(low.min()), float(high.max()))
-        paths = _draw_paths(component, grid.nodes, share, rng, hold=beyond == "hold")
-        inside = IntervalIntegrals(grid, low, high).apply(paths**2)
-        parts.append(np.maximum(inside, 0.0))
+        grid = component.grid(0.0, 1.0)
+        squares = component.draw(np.append(grid.nodes, [0.0, 1.0]), share, rng) ** 2
+        inside = np.maximum(IntervalIntegrals(grid, low, high).apply(squares[:-2]), 0.0)
+        parts.append(inside + np.outer(before, squares[-2]) + np.outer(after, squares[-1]))
     return np.asarray(posterior.rate * np.concatenate(parts, axis=1).T)
 
 
@@ -174,39 +183,6 @@ def _shares(
     weights = posterior.weights
     counts = rng.multinomial(size, weights / weights.sum())
     return zip(posterior.components, counts.tolist(), strict=True)
-
-
-def _outer_grid(component: Component, low: float, high: float) -> Grid:
-    """Panels between inducing inputs, and of a length-scale beyond the window."""
-    edges = [np.linspace(0.0, 1.0, max(2 * len(component.inducing) - 1, 3))]
-    for reach, end, sign in ((high - 1.0, 1.0, 1.0), (-low, 0.0, -1.0)):
-        if reach > 0:
-            panels = int(np.clip(np.ceil(reach / component.length_scale), 1, _OUTER_PANELS))
-            edges.append(end + sign * np.linspace(0.0, reach, panels + 1)[1:])
-    return Grid.on(np.sort(np.concatenate(edges)), min(_OUTER_ORDER, ORDER))
-
-
-def _draw_paths(
-    component: Component, nodes: Floats, size: int, rng: np.random.Generator, hold: bool
-) -> Floats:
-    """Draws of f at unit times, (nodes, size), with the residual process drawn jointly outside.
-
-    What the inducing inputs leave has covariance γ (k(x, x′) − b(x)ᵀb(x′)): next to nothing
-    inside the window, all of the prior far from it, where it must not be drawn point by point.
-    """
-    inside = np.clip(nodes, 0.0, 1.0)
-    if hold:
-        return component.draw(inside, size, rng)
-    mean, G, _ = component.spread(nodes)
-    draws = mean[:, None] + G @ rng.standard_normal((G.shape[1], size))
-    outside = nodes != inside
-    x, prior = nodes[outside], component.prior
-    B = prior.features(x)
-    residual = prior.covariance(x, x) - B @ B.T
-    residual[np.diag_indices_from(residual)] += JITTER
-    root = cholesky(component.variance * residual, lower=True)
-    draws[outside] += root @ rng.standard_normal((len(x), size))
-    return np.asarray(draws)
 
 
 # -- counts given the integral -----------------------------------------------------------------

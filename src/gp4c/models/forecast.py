@@ -326,20 +326,28 @@ def _known(model: Any, subjects: Any, history: PanelCounts | None) -> SubjectHis
     """Histories of the subjects asked for, in that order; None for a new subject."""
     if subjects is None:
         return None
-    stored = getattr(model, "histories_", None)
-    if history is None and stored is None:
-        raise ValueError(
-            f"this {type(model).__name__} keeps no histories of its subjects; pass the panel as "
-            "history="
-        )
     if history is not None and model.effect_ == "weight":
         raise ValueError('history= needs gamma effects: effect="weight" knows fitted subjects only')
-    known = SubjectHistories.of(history) if history is not None else stored
-    assert known is not None
+    known = _fitted_subjects(model) if history is None else SubjectHistories.of(history)
     if _is_all(subjects):
         return known
     labels = [subjects] if _is_label(subjects) else np.asarray(subjects, dtype=object).tolist()
     return known.take(known.positions(labels))
+
+
+def _fitted_subjects(model: Any) -> SubjectHistories:
+    """What a fitted model keeps of its subjects."""
+    if getattr(model, "histories_", None) is not None:
+        return model.histories_  # type: ignore[no-any-return]
+    labels = getattr(model, "subjects_", None)
+    expected = getattr(model, "subject_expected_", None)
+    if labels is None or (expected is None and model.effect_ == "gamma"):
+        raise ValueError(
+            f"this {type(model).__name__} keeps no histories of its subjects; pass the panel as "
+            "history="
+        )
+    expected = np.ones(len(labels)) if expected is None else expected
+    return SubjectHistories.without_spans(labels, model.subject_totals_, expected)
 
 
 def _per_subject(exposure: ArrayLike, n_subjects: int) -> Floats:

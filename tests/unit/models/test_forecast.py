@@ -1,0 +1,208 @@
+"""Forecasts: closed forms where the curve is known, sums and mixtures where it is not."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import gp4c
+from gp4c.exceptions import NotFittedError
+from gp4c.models.forecast import forecast
+from tolerances import ROUNDING, STANDARD_ERRORS
+
+
+@pytest.fixture(scope="module")
+def panel():
+    return gp4c.simulate_panel(
+        0.1, window=(0, 40), n_subjects=30, n_intervals=4, frailty=1.5, dropout=0.01,
+        time_unit="months", random_state=2,
+    )[0]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def smooth(panel):
+    return gp4c.GP4C(count_term="pointwise", effect="gamma").fit(panel)
+
+
+@pytest.fixture(scope="module")
+def constant(panel):
+    return gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+
+
+def follows(draws, cdf, at):
+    """Whether empirical probabilities agree with a distribution function at some counts."""
+    p = cdf(at)
+    error = np.sqrt(p * (1 - p) / len(draws)) + 1 / len(draws)
+    return np.all(np.abs((draws[:, None] <= at).mean(axis=0) - p) < STANDARD_ERRORS * error)
+
+
+def test_a_constant_rate_gives_poisson_counts(panel):
+    model = gp4c.HomogeneousPoisson().fit(panel)
+    new = forecast(model, 10, 30, exposure=2.0)
+    law = stats.poisson(2 * 20 * model.rate_)
+    assert follows(new.draws, law.cdf, np.arange(10))
+    assert_allclose(new.mean, law.mean(), **ROUNDING)
+    fleet = forecast(model, 40, 45, subjects="all")
+    law = stats.poisson(5 * model.rate_ * panel.n_subjects)
+    assert follows(fleet.draws, law.cdf, np.arange(0, 40, 3))
+    assert fleet.quantile(0.5) == law.ppf(0.5)
+
+
+def test_with_frailty_known_subjects_have_negative_binomial_counts(constant, panel):
+    alpha, rate = constant.frailty_shape_, constant.rate_
+    new = forecast(constant, 0, 20)
+    mean = 20 * rate
+    assert follows(new.draws, stats.nbinom(alpha, alpha / (alpha + mean)).cdf, np.arange(12))
+    label = panel.subjects[3]
+    own = panel[3]
+    shape = alpha + own.n_events
+    seen = alpha + rate * (own.stop - own.start).sum()
+    law = stats.nbinom(shape, seen / (seen + rate * 12))
+    known = forecast(constant, 40, 52, subjects=label)
+    assert follows(known.draws, law.cdf, np.arange(10))
+    assert_allclose(known.mean, law.mean(), rtol=1e-9)
+
+
+def test_the_stored_subjects_and_the_panel_say_the_same(constant, smooth, panel):
+    labels = panel.subjects[:4].tolist()
+    stored = forecast(constant, 40, 50, subjects=labels)
+    given = forecast(constant, 40, 50, subjects=labels, history=panel)
+    assert_allclose(stored.mean, given.mean, rtol=1e-9)
+    # with an uncertain curve the panel also tells how effect and curve hang together
+    stored = forecast(smooth, 20, 30, subjects=labels)
+    given = forecast(smooth, 20, 30, subjects=labels, history=panel)
+    assert_allclose(stored.mean, given.mean, rtol=0.1)
+
+
+def test_smooth_forecasts_match_a_simulation_written_out(smooth, panel):
+    size, rng = 4000, np.random.default_rng(9)
+    own = panel[[0, 5]]
+    n_rows = own.n_intervals
+    start, stop = np.append(own.start, 38.0), np.append(own.stop, 50.0)
+    integrals = smooth.posterior_.sample_integrals(start, stop, size, rng)
+    alpha, totals, counts = smooth.frailty_shape_, [], []
+    for k in (0, 1):
+        rows = np.flatnonzero(own.subject_index == k)
+        expected = integrals[:, :n_rows][:, rows].sum(axis=1)
+        effect = rng.gamma(alpha + own.count[rows].sum(), 1 / (alpha + expected))
+        counts.append(rng.poisson(effect * integrals[:, -1]))
+    totals = counts[0] + counts[1]
+    ours = forecast(smooth, 38, 50, subjects=panel.subjects[[0, 5]].tolist(), history=panel)
+    for k in (0, 1):
+        error = ours.draws[:, k].std() * np.sqrt(1 / size + 1 / len(ours.draws))
+        assert abs(ours.draws[:, k].mean() - counts[k].mean()) < STANDARD_ERRORS * error
+        assert abs(ours.mean[k] - counts[k].mean()) < STANDARD_ERRORS * error
+    fleet = forecast(smooth, 38, 50, subjects="all", history=own)
+    assert stats.ks_2samp(fleet.draws, totals).pvalue > 1e-3
+
+
+def test_the_fleet_is_the_sum_with_its_dependence(smooth, panel):
+    labels = panel.subjects.tolist()
+    each = forecast(smooth, 40, 60, subjects=labels, history=panel)
+    fleet = forecast(smooth, 40, 60, subjects="all", history=panel)
+    assert_allclose(fleet.mean, each.mean.sum(), rtol=0.03)
+    total = each.draws.sum(axis=1)
+    assert_allclose(fleet.draws.std(), total.std(), rtol=0.05)
+    # the shared curve makes the sum more variable than independent subjects would be
+    assert fleet.draws.std() > 1.3 * np.sqrt(each.draws.var(axis=0).sum())
+
+
+def test_windows_add_up(smooth):
+    both = forecast(smooth, [0, 15], [15, 33])
+    whole = forecast(smooth, 0, 33)
+    assert_allclose(both.mean.sum(), whole.mean, rtol=1e-8)
+    assert both.draws.shape == (len(whole.draws), 2)
+    # one subject's frailty is in both windows
+    assert np.corrcoef(both.draws.T)[0, 1] > 0.2
+    assert_allclose(whole.mean, smooth.expected_counts(0, 33), rtol=1e-9)
+
+
+def test_beyond_the_window_it_says_how_it_goes_on(smooth, constant):
+    assert forecast(smooth, 10, 20).note == ""
+    back = forecast(smooth, 40, 45)
+    held = forecast(smooth, 40, 45, beyond="hold")
+    assert "returns from its value at the end" in back.note
+    assert 'beyond="hold"' in back.note
+    assert "held at its value at the end" in held.note
+    assert_allclose(held.mean, 5 * smooth.intensity(40.0), rtol=1e-9)
+    far = forecast(smooth, 400, 410, n_draws=9).mean / 10
+    level = sum(c.weight * (c.prior_mean**2 + c.variance) for c in smooth.posterior_.components)
+    assert_allclose(far, smooth.posterior_.scale * level, rtol=1e-6)
+    assert "its error is left out" in forecast(constant, 10, 20).note
+
+
+def test_shapes_tables_and_words(smooth, panel):
+    a, b = panel.subjects[:2].tolist()
+    one = forecast(smooth, 40, 45, subjects=a)
+    assert isinstance(one.mean, float)
+    assert isinstance(one.interval[0], int)
+    assert f"subject {a}" in str(one)
+    many = forecast(smooth, [40, 45], [45, 50], subjects=[b, a], level=0.8)
+    assert many.mean.shape == many.interval[0].shape == many.quantile(0.3).shape == (2, 2)
+    table = many.to_frame()
+    assert table["subject"].tolist() == [b, b, a, a]
+    assert table["start"].tolist() == [40, 45, 40, 45]
+    assert_allclose(table["mean"], many.mean.ravel())
+    assert (table["low"] <= table["median"]).all()
+    assert (table["median"] <= table["high"]).all()
+    fleet = forecast(smooth, 40, 45, subjects="all")
+    low, high = fleet.interval
+    assert str(fleet).startswith(f"{fleet.mean:.0f} ({low}–{high}) events in (40, 45] months, all")
+    assert repr(fleet) == str(fleet)
+    assert fleet.to_frame()["subject"].tolist() == ["all"]
+    assert low <= fleet.mean <= high
+    inside = (fleet.draws >= low) & (fleet.draws <= high)
+    assert inside.mean() >= 0.9
+    assert fleet.probability(high) >= 0.95 > fleet.probability(high - 1)
+
+
+def test_the_same_call_gives_the_same_numbers(smooth):
+    one, two = forecast(smooth, 40, 50), forecast(smooth, 40, 50)
+    assert np.array_equal(one.draws, two.draws)
+    other = forecast(smooth, 40, 50, random_state=1)
+    assert not np.array_equal(one.draws, other.draws)
+
+
+def test_exposure_of_each_subject(constant, panel):
+    units = np.linspace(0.0, 2.0, panel.n_subjects)
+    plain = forecast(constant, 40, 50, subjects=panel.subjects.tolist())
+    scaled = forecast(constant, 40, 50, subjects=panel.subjects.tolist(), exposure=units)
+    assert_allclose(scaled.mean, units * plain.mean, rtol=1e-9)
+    assert np.all(scaled.draws[:, 0] == 0)
+
+
+def test_free_weights_are_used_for_fitted_subjects(panel):
+    model = gp4c.GP4CW(count_term="pointwise").fit(panel)
+    labels = panel.subjects.tolist()
+    known = forecast(model, 10, 20, subjects=labels)
+    expected = model.subject_effects_ * model.expected_counts(10, 20)
+    assert_allclose(known.mean, expected, rtol=1e-9)
+    new = forecast(model, 10, 20)
+    assert_allclose(new.mean, expected.mean(), rtol=1e-6)
+    with pytest.raises(ValueError, match="history= needs gamma effects"):
+        forecast(model, 10, 20, subjects="all", history=panel)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"start": 5, "stop": 4}, "each stop must not be before its start"),
+        ({"start": 0, "stop": np.inf}, "finite"),
+        ({"start": [[0]], "stop": 1}, "one-dimensional"),
+        ({"start": 0, "stop": 1, "level": 1.0}, "level must be between 0 and 1"),
+        ({"start": 0, "stop": 1, "beyond": "flat"}, "beyond must be 'prior' or 'hold'"),
+        ({"start": 0, "stop": 1, "exposure": [1, 2]}, "one per subject"),
+        ({"start": 0, "stop": 1, "exposure": -1}, "not be negative"),
+        ({"start": 0, "stop": 1, "n_draws": 0}, "n_draws"),
+    ],
+)
+def test_bad_questions_are_refused(constant, call, message):
+    with pytest.raises(ValueError, match=message):
+        forecast(constant, **call)
+
+
+def test_unknown_subjects_and_unfitted_models_are_refused(constant):
+    with pytest.raises(KeyError, match="no subject 'nobody'"):
+        forecast(constant, 0, 1, subjects="nobody")
+    with pytest.raises(NotFittedError):
+        forecast(gp4c.GP4C(), 0, 1)
