@@ -1,0 +1,122 @@
+"""Look of the plots: colours that colour-blind eyes and grey printers tell apart, plain axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+
+#: width and height of a plot in inches: a column of a report
+SIZE = (6.4, 3.9)
+GREY = "#5f6368"
+_LONGEST_NAME = 28
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """Colour and dashes of one line; dashes differ where colours do, for grey printers."""
+
+    colour: str
+    dashes: str | tuple[float, tuple[float, ...]]
+
+
+#: Okabe and Ito's colours, those of most contrast on white first
+STYLES = (
+    LineStyle("#0072B2", "solid"),
+    LineStyle("#D55E00", (0, (6, 2))),
+    LineStyle("#009E73", (0, (6, 1.5, 1.2, 1.5))),
+    LineStyle("#CC79A7", (0, (1.3, 1.3))),
+    LineStyle("#000000", (0, (9, 2, 1.2, 2, 1.2, 2))),
+    LineStyle("#E69F00", (0, (3, 1.2))),
+    LineStyle("#56B4E9", (0, (10, 3))),
+)
+
+
+def tint(colour: str, share: float) -> tuple[float, float, float]:
+    """Mix a colour with white, so that what the key shows is what the plot shows."""
+    from matplotlib.colors import to_rgb
+
+    red, green, blue = (1 - share * (1 - part) for part in to_rgb(colour))
+    return red, green, blue
+
+
+def style(index: int) -> LineStyle:
+    """Return the style of the line with this number; they repeat after seven."""
+    return STYLES[index % len(STYLES)]
+
+
+def axes_or_new(ax: Axes | None, size: tuple[float, float] = SIZE) -> Axes:
+    """Return the axes given, or those of a new figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def plain_axes(ax: Axes, xlabel: str, ylabel: str) -> Axes:
+    """Name the axes, leave out the frame, add light lines to read values by."""
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.grid(axis="y", color="#e3e3e3", linewidth=0.7)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def legend(ax: Axes, **options: Any) -> None:
+    """Add a key without a frame, with lines long enough to see their dashes."""
+    ax.legend(**({"frameon": False, "handlelength": 3.2, "fontsize": "small"} | options))
+
+
+def time_label(unit: str | None) -> str:
+    """Label of the time axis."""
+    return f"time ({safe(unit)})" if unit else "time"
+
+
+def safe(text: object) -> str:
+    """Text of a user in a plot: cut if long; a dollar sign is not mathematics."""
+    name = str(text)
+    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+    return cut.replace("$", r"\$")
+
+
+def save_plot(
+    draw: Callable[[Axes], object],
+    path: str | os.PathLike[str],
+    *,
+    size: tuple[float, float] = SIZE,
+    dpi: int = 200,
+) -> None:
+    """Draw on a figure without a display and write it, whole or not at all.
+
+    Parameters
+    ----------
+    draw : callable
+        Takes axes and draws on them.
+    path : path
+        PNG, SVG or PDF, by suffix.
+    size : (float, float)
+        Inches.
+    dpi : int
+        Dots per inch of a PNG.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    from gp4c.atomic import replacing
+
+    figure = Figure(figsize=size, layout="constrained")
+    draw(figure.subplots())
+    # the same picture gives the same file: no date, no random names inside an SVG
+    with replacing(path) as temporary, mpl.rc_context({"svg.hashsalt": "gp4c"}):
+        options: dict[str, Any] = {}
+        if temporary.suffix == ".svg":
+            options["metadata"] = {"Date": None}
+        figure.savefig(temporary, dpi=dpi, **options)
