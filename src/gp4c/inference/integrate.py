@@ -35,6 +35,8 @@ STEP = 0.35
 CUTOFF = 4.5
 #: grid points lighter than this are represented by their mode alone
 LIGHT = 0.02
+#: least curvature of the log density over (ln γ, g): a flatter direction is taken to be this flat
+FLAT = 0.25
 #: sign patterns lighter than this are left out
 LIGHT_PATTERN = 0.03
 #: tolerance of q at the points of the design, in nats
@@ -177,7 +179,7 @@ def _conditional_covariance(
         hessian[row] = (gradients[1] - gradients[0]) / (2 * steps[axis])
     values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
     # a flat or wrongly curved direction falls back on a wide but finite spread
-    return np.asarray((vectors / np.maximum(values, 1.0)) @ vectors.T)
+    return np.asarray((vectors / np.maximum(values, FLAT)) @ vectors.T)
 
 
 def _unscented(
