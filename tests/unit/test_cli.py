@@ -258,7 +258,10 @@ def test_datasets_are_listed_within_80_columns():
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.__name__)
-def test_every_command_has_help_with_an_example_that_runs(command):
+def test_every_command_has_help_with_an_example_that_runs(command, workplace):
+    (workplace / "results").mkdir()  # what the fit of another example would have left
+    fitted = gp4c.HomogeneousPoisson().fit(gp4c.read_panel("visits.csv"))
+    fitted.save("results/fit.json")
     (example,) = re.findall(r"Example: gp4c (.+)", command.__doc__)
     assert run(example).exit_code == 0
     usage = run(f"{command.__name__} --help")

@@ -16,11 +16,13 @@ import typer
 from gp4c import __version__
 from gp4c.cli.datasets import datasets
 from gp4c.cli.describe import describe
+from gp4c.cli.fit import fit
 from gp4c.cli.guard import INTERRUPTED, guarded
+from gp4c.cli.predict import predict
 from gp4c.cli.simulate import simulate
 
 #: every command, in the order of the help text
-COMMANDS: tuple[Callable[..., Any], ...] = (describe, datasets, simulate)
+COMMANDS: tuple[Callable[..., Any], ...] = (describe, fit, predict, datasets, simulate)
 
 app = typer.Typer(
     name="gp4c",

@@ -1,0 +1,190 @@
+"""``gp4c fit``: the event rate of a table of panel counts."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from gp4c.cli.estimators import (
+    BootstrapOption,
+    ByOption,
+    Effect,
+    EffectOption,
+    Estimator,
+    EstimatorOption,
+    FittedGroup,
+    JsonOption,
+    LevelOption,
+    QuietOption,
+    SeedOption,
+    fit_groups,
+    make_estimator,
+)
+from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.progress import working
+from gp4c.cli.tables import (
+    CountOption,
+    CumulativeOption,
+    DelimiterOption,
+    DropMissingOption,
+    ExposureOption,
+    FileArgument,
+    StartOption,
+    StopOption,
+    SubjectOption,
+    TimeOption,
+    TimeUnitOption,
+    WindowOption,
+    read_source,
+)
+
+if TYPE_CHECKING:
+    from gp4c.reporting.curves import Curves
+
+
+def fit(
+    file: FileArgument,
+    subject: SubjectOption = None,
+    start: StartOption = None,
+    stop: StopOption = None,
+    count: CountOption = None,
+    time: TimeOption = None,
+    exposure: ExposureOption = None,
+    cumulative: CumulativeOption = False,
+    time_unit: TimeUnitOption = None,
+    window: WindowOption = None,
+    drop_missing: DropMissingOption = False,
+    delimiter: DelimiterOption = None,
+    model: EstimatorOption = Estimator.GP4C,
+    effect: EffectOption = Effect.AUTO,
+    by: ByOption = None,
+    level: LevelOption = 0.95,
+    seed: SeedOption = 0,
+    bootstrap: BootstrapOption = 200,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    out: OutOption = None,
+) -> None:
+    """Estimate the event rate and the mean number of events over time, with bands.
+
+    Prints a summary; with --out also writes the fitted model (fit.json), its curves
+    (curves.csv), plots and the summary.
+
+    Example: gp4c fit visits.csv --out results
+    """
+    panel = read_source(
+        file, subject=subject, start=start, stop=stop, count=count, time=time, exposure=exposure,
+        cumulative=cumulative, time_unit=time_unit, window=window, drop_missing=drop_missing,
+        delimiter=delimiter,
+    )  # fmt: skip
+    with working("fitting", quiet=quiet or as_json) as say:
+        fitted = fit_groups(
+            panel, by, lambda: make_estimator(model, effect, seed),
+            bootstraps=bootstrap, seed=seed, say=say,
+        )  # fmt: skip
+        say("summing up")
+        result = FitResult(fitted, by, level, seed)
+        if not quiet:
+            typer.echo(result.json() if as_json else result.text())
+        if out is None:
+            return
+        say("drawing")
+        written = write_all(out, result.writers())
+    if not quiet:
+        say_written(written)
+
+
+class FitResult:
+    """Everything that is said about a fit, computed once: texts, tables, plots."""
+
+    def __init__(self, fitted: list[FittedGroup], by: str | None, level: float, seed: int) -> None:
+        from gp4c.reporting.summary import summarise
+
+        self.fitted, self.by, self.level, self.seed = fitted, by, level, seed
+        self.summaries = [summarise(group.model, level=level) for group in fitted]
+        self.file_names = _file_names([group.name for group in fitted])
+
+    def text(self) -> str:
+        """Summaries of all groups, one under the other."""
+        parts = []
+        for group, summary in zip(self.fitted, self.summaries, strict=True):
+            head = "" if group.name is None else f"== {self.by}: {group.name} ==\n\n"
+            parts.append(f"{head}{summary}")
+        return "\n\n".join(parts)
+
+    def json(self) -> str:
+        """The same for programs."""
+        import json
+
+        from gp4c import __version__
+
+        fits = [
+            {"group": group.name, "file": name, "summary": summary.to_dict()}
+            for group, name, summary in zip(
+                self.fitted, self.file_names, self.summaries, strict=True
+            )
+        ]
+        document = {
+            "gp4c": __version__, "by": self.by, "level": self.level, "seed": self.seed,
+            "fits": fits,
+        }  # fmt: skip
+        return json.dumps(document, indent=2, ensure_ascii=False)
+
+    def writers(self) -> dict[str, Writer]:
+        """Files for ``--out``: name -> function that writes it."""
+        from gp4c.reporting.curves import curves_of
+        from gp4c.reporting.tables import write_csv
+
+        curves = [curves_of(group.model, levels=(self.level,)) for group in self.fitted]
+        files: dict[str, Writer] = {
+            name: group.model.save for name, group in zip(self.file_names, self.fitted, strict=True)
+        }
+        files["curves.csv"] = lambda path: write_csv(self._table(curves), path)
+        files |= self._plots(curves)
+        files["summary.txt"] = lambda path: path.write_text(self.text() + "\n", encoding="utf-8")
+        files["summary.json"] = lambda path: path.write_text(self.json() + "\n", encoding="utf-8")
+        return files
+
+    def _table(self, curves: list[Curves]) -> Any:
+        import pandas as pd
+
+        frames = [c.to_frame() for c in curves]
+        if self.by is None:
+            return frames[0]
+        names = [group.name for group in self.fitted]
+        return pd.concat(
+            [frame.assign(group=name) for name, frame in zip(names, frames, strict=True)]
+        )[["group", *frames[0].columns]]
+
+    def _plots(self, curves: list[Curves]) -> dict[str, Writer]:
+        from gp4c.reporting.plot_style import save_plot
+        from gp4c.reporting.plots import plot_cumulative, plot_groups, plot_intensity
+
+        def draw(what: str) -> Any:
+            if self.by is None:
+                one = plot_intensity if what == "intensity" else plot_cumulative
+                panel = self.fitted[0].panel
+                return lambda ax: one(curves[0], ax, level=self.level, panel=panel)
+            named = {str(g.name): c for g, c in zip(self.fitted, curves, strict=True)}
+            return lambda ax: plot_groups(named, ax, what=what, level=self.level, title=self.by)
+
+        def save(what: str) -> Writer:
+            return lambda path: save_plot(draw(what), path)
+
+        smooth = all(c.rate is not None for c in curves)
+        names = ["intensity", "cumulative"] if smooth else ["cumulative"]
+        return {f"{what}.{end}": save(what) for what in names for end in ("png", "svg")}
+
+
+def _file_names(groups: list[str | None]) -> list[str]:
+    """``fit.json``, or ``fit-GROUP.json`` with groups in letters that every file system takes."""
+    names: list[str] = []
+    for group in groups:
+        plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in group or "")[:40]
+        base = "fit" if group is None else f"fit-{plain}"
+        taken = {name.casefold() for name in names}
+        tries = (f"{base}-{k}.json" if k > 1 else f"{base}.json" for k in itertools.count(1))
+        names.append(next(name for name in tries if name.casefold() not in taken))
+    return names
