@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.calibration.cases import LENGTH, WINDOW, Case
+from benchmarks.calibration.known import fit_known
 from numpy.typing import NDArray
 
 import gp4c
@@ -27,20 +28,22 @@ RANKED = (5, 17, 29, 41, 53)
 #: draws a rank is taken among: 1000 possible ranks, so 20 bins of equal probability
 N_DRAWS = 999
 
-ARMS: dict[str, Callable[[], Any]] = {
-    "default": lambda: gp4c.GP4C(),
-    "optimize": lambda: gp4c.GP4C(count_term="exact", hyper="optimize", effect=None),
-    "paper": lambda: gp4c.GP4C.paper(0.3, random_state=0),
+OPTIMIZED = {"count_term": "exact", "hyper": "optimize", "effect": None}
+#: fitted models by name
+ARMS: dict[str, Callable[[Case], Any]] = {
+    "default": lambda case: gp4c.GP4C().fit(case.panel),
+    "optimize": lambda case: gp4c.GP4C(**OPTIMIZED).fit(case.panel),
+    "paper": lambda case: gp4c.GP4C.paper(0.3, random_state=0).fit(case.panel),
+    "known": fit_known,
 }
 
 
 def measure(case: Case, arm: str) -> dict[str, Any]:
     """Fit by `arm` and compare its posterior with the truth."""
     began = time.process_time()
-    model = ARMS[arm]()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        model.fit(case.panel)
+        model = ARMS[arm](case)
     seconds = time.process_time() - began
     record = case.describe() | {"arm": arm, "seconds": round(seconds, 3)}
     record |= {"converged": not caught, "effect": model.effect_}

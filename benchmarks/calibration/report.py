@@ -16,26 +16,32 @@ from benchmarks.calibration.store import Store
 from benchmarks.calibration.synthetic import SETS
 
 RESULTS = Path(__file__).parents[1] / "results"
-ARM_NAMES = ("default", "optimize", "paper")
+ARM_NAMES = ("default", "known", "optimize", "paper")
 COLUMNS = (
     "arm", "number", "length_scale", "variation", "events_per_subject", "n_subjects",
     "n_intervals", "n_events", "effect", "converged", "n_components", "seconds",
 )  # fmt: skip
 
 
-def tables(store: Store) -> dict[str, Any]:
+def chosen(store: Store, study: str, arm: str, numbers: range) -> list[dict[str, Any]]:
+    """Records of an arm; of the prior study only those with these numbers."""
+    records = store.read(study, arm)
+    return [r for r in records if study != "prior" or r["number"] in numbers]
+
+
+def tables(store: Store, numbers: range) -> dict[str, Any]:
     """Everything that the records of a version say."""
     found: dict[str, Any] = {}
     for study in ("prior", "setting"):
         for arm in ARM_NAMES:
-            records = store.read(study, arm)
+            records = chosen(store, study, arm, numbers)
             if records:
                 found.setdefault(study, {})[arm] = summary.coverage(
                     records
                 ) | summary.errors_and_width(records)
-    everything = store.read("prior", "default")
+    everything = chosen(store, "prior", "default", numbers)
     if everything:
-        subset = {record["number"] for record in store.read("prior", "optimize")}
+        subset = {record["number"] for record in chosen(store, "prior", "optimize", numbers)}
         same = [record for record in everything if record["number"] in subset]
         if same:
             found["prior"]["default_on_compared"] = summary.coverage(same)
@@ -47,24 +53,25 @@ def tables(store: Store) -> dict[str, Any]:
     return found
 
 
-def write(store: Store, label: str, folder: Path) -> None:
+def write(store: Store, label: str, folder: Path, numbers: range) -> dict[str, Any]:
     """Summarise what is in the store: files in `folder`, and text on the screen."""
-    found = tables(store)
+    found = tables(store, numbers)
     software = {"python": platform.python_version(), "numpy": np.__version__,
                 "scipy": scipy.__version__, "source": label}  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
     whole = {"software": software, **found}
     (folder / "calibration.json").write_text(json.dumps(whole, indent=1) + "\n")
-    write_sets(store, folder / "calibration_sets.csv")
+    write_sets(store, folder / "calibration_sets.csv", numbers)
     print("\n".join(text(found)))
+    return found
 
 
-def write_sets(store: Store, path: Path) -> None:
+def write_sets(store: Store, path: Path, numbers: range) -> None:
     """One line per data set and arm."""
     rows = []
     for study in ("prior", "setting"):
         for arm in ARM_NAMES:
-            rows += [_line(study, record) for record in store.read(study, arm)]
+            rows += [_line(study, record) for record in chosen(store, study, arm, numbers)]
     if not rows:
         return
     with path.open("w", newline="") as file:

@@ -8,12 +8,13 @@ printed and written to ``benchmarks/results/calibration.json``, one line per dat
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.calibration import report
-from benchmarks.calibration.cases import paper_case, prior_case
+from benchmarks.calibration import document, report
+from benchmarks.calibration.cases import FIRST, paper_case, prior_case
 from benchmarks.calibration.measure import measure
 from benchmarks.calibration.store import CACHE, Store, version
 from benchmarks.calibration.synthetic import SETS, trial
@@ -21,7 +22,9 @@ from benchmarks.calibration.synthetic import SETS, trial
 Task = tuple[str, str, int]
 
 
-def tasks(sets: int, compared: int, intensities: int, trials: int) -> list[Task]:
+def tasks(
+    sets: int, compared: int, intensities: int, trials: int, first: int = FIRST
+) -> list[Task]:
     """What a study of this size holds, the most telling first.
 
     Parameters
@@ -32,18 +35,24 @@ def tasks(sets: int, compared: int, intensities: int, trials: int) -> list[Task]
         Intensities of the paper's setting.
     trials : int
         Trials of Synthetic A; B and C have two fifths as many.
+    first : int
+        Number of the first data set of the prior study.
     """
-    first = min(60, sets)
-    plan: list[Task] = [("prior", "default", i) for i in range(first)]
+    early = min(60, sets)
+
+    def prior(arm: str, start: int, stop: int) -> list[Task]:
+        return [("prior", arm, first + i) for i in range(start, stop)]
+
+    plan = prior("default", 0, early)
     for number in range(intensities):
-        plan += [("setting", arm, number) for arm in ("default", "paper", "optimize")]
+        plan += [("setting", arm, number) for arm in ("default", "paper")]
+    plan += prior("default", early, min(sets, 200))
     for number in range(min(compared, sets)):
-        plan += [("prior", arm, number) for arm in ("optimize", "paper")]
-    plan += [("prior", "default", i) for i in range(first, min(sets, 200))]
+        plan += [task for arm in ("optimize", "paper") for task in prior(arm, number, number + 1)]
     shares = dict(zip(SETS, (1.0, 0.4, 0.4), strict=True))
     plan += [("synthetic", name, i) for name in SETS for i in range(round(trials * shares[name]))]
-    plan += [("prior", "default", i) for i in range(200, sets)]
-    return plan
+    plan += [("setting", "optimize", number) for number in range(intensities)]
+    return plan + prior("known", 0, sets) + prior("default", 200, sets)
 
 
 def perform(task: Task, folder: Path) -> tuple[Task, float]:
@@ -83,18 +92,22 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--compared", type=int, default=60, help="of them for the other arms too")
     parser.add_argument("--intensities", type=int, default=24, help="of the paper's setting")
     parser.add_argument("--trials", type=int, default=20, help="of Synthetic A")
+    parser.add_argument("--first", type=int, default=FIRST, help="number of the first data set")
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder of finished data sets")
     parser.add_argument("--results", type=Path, default=report.RESULTS, help="folder of tables")
     parser.add_argument("--version", default=None, help="summarise this version's results")
+    parser.add_argument("--docs", action="store_true", help="renew the tables of the docs")
     parser.add_argument("--report", action="store_true", help="summarise only, run nothing")
     options = parser.parse_args(arguments)
     label = options.version or version()
     store = Store(options.cache / label)
     if not options.report:
-        plan = tasks(options.sets, options.compared, options.intensities, options.trials)
-        run(plan, store, options.jobs)
-    report.write(store, label, options.results)
+        sizes = (options.sets, options.compared, options.intensities, options.trials)
+        run(tasks(*sizes, options.first), store, options.jobs)
+    found = report.write(store, label, options.results, range(options.first, sys.maxsize))
+    if options.docs:
+        document.update(found)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,15 @@ TOP = Path(__file__).parents[2]
 if str(TOP) not in sys.path:
     sys.path.insert(0, str(TOP))
 
-from benchmarks.calibration import cases, measure, run, store, summary  # noqa: E402
+from benchmarks.calibration import (  # noqa: E402
+    cases,
+    document,
+    measure,
+    report,
+    run,
+    store,
+    summary,
+)
 
 import gp4c  # noqa: E402
 
@@ -29,8 +37,9 @@ def made_up_record(rng, pit, **extra):
     return record | extra
 
 
-def fast():
-    return gp4c.GP4C(count_term="lemma2", n_inducing=8, effect=None, hyper="optimize")
+def fast(case):
+    model = gp4c.GP4C(count_term="lemma2", n_inducing=8, effect=None, hyper="optimize")
+    return model.fit(case.panel)
 
 
 def test_a_case_depends_on_its_number_alone():
@@ -92,12 +101,12 @@ def test_a_small_study_runs_resumes_and_reports(tmp_path, monkeypatch, capsys):
     size = ["--sets", "2", "--compared", "1", "--intensities", "0", "--trials", "0"]
     places = ["--jobs", "1", "--cache", str(tmp_path / "cache"), "--results", str(tmp_path)]
     run.main(size + places)
-    assert "4 tasks, 0 of them done before" in capsys.readouterr().out
+    assert "6 tasks, 0 of them done before" in capsys.readouterr().out
     written = json.loads((tmp_path / "calibration.json").read_text())
     assert written["prior"]["default"]["data_sets"] == 2
-    assert len((tmp_path / "calibration_sets.csv").read_text().splitlines()) == 5
+    assert len((tmp_path / "calibration_sets.csv").read_text().splitlines()) == 7
     run.main(size + places)
-    assert "4 tasks, 4 of them done before" in capsys.readouterr().out
+    assert "6 tasks, 6 of them done before" in capsys.readouterr().out
 
 
 def test_a_killed_run_leaves_no_half_record(tmp_path):
@@ -106,3 +115,10 @@ def test_a_killed_run_leaves_no_half_record(tmp_path):
     kept.write(("prior", "default", 7), {"number": 7})
     assert kept.read("prior", "default") == [{"number": 7}]
     assert [path.name for path in kept.folder.iterdir()] == ["prior-default-00007.json"]
+
+
+def test_the_page_shows_the_committed_results():
+    page = document.PAGE.read_text(encoding="utf-8")
+    shown = page.split(document.BEGIN)[1].split(document.END)[0]
+    found = json.loads((report.RESULTS / "calibration.json").read_text())
+    assert shown.strip() == document.render(found).strip()
