@@ -185,6 +185,30 @@ def _shares(
     return zip(posterior.components, counts.tolist(), strict=True)
 
 
+def intensity_paths(
+    posterior: Any, times: Floats, size: int, seed: np.random.SeedSequence
+) -> Floats:
+    """Draws of λ at times in the window, (size, times); a draw is the same path in every call.
+
+    The inducing values of a draw depend on the seed alone, so that answers at one time do not
+    depend on which other times are asked for. The small residual is one number per draw.
+    """
+    if not isinstance(posterior, Posterior):
+        columns = [
+            posterior.sample_intensity(times[k : k + 1], size, np.random.default_rng(seed))[:, 0]
+            for k in range(len(times))
+        ]
+        return np.stack(columns, axis=1)
+    rng, parts, x = np.random.default_rng(seed), [], posterior.unit(times)
+    for component, share in _shares(posterior, size, rng):
+        mean, variance = component.moments(x)
+        G = np.sqrt(component.variance) * (component.prior.features(x) @ component.root)
+        rest = np.sqrt(np.maximum(variance - (G**2).sum(axis=1), 0.0))
+        paths = mean[:, None] + G @ rng.standard_normal((G.shape[1], share))
+        parts.append(paths + np.outer(rest, rng.standard_normal(share)))
+    return np.asarray(posterior.scale * np.concatenate(parts, axis=1).T ** 2)
+
+
 # -- counts given the integral -----------------------------------------------------------------
 
 

@@ -67,12 +67,12 @@ def subject_scores(
     edges = time_bins(start, stop, count)
     overlap = np.minimum(stop[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1])
     at_risk = exposure[:, None] * np.maximum(overlap, 0.0)
-    weights = np.ones(n_subjects)
-    totals = np.bincount(subject, count, n_subjects)
+    weights: Floats = np.ones(n_subjects)
+    totals = np.bincount(subject, count, n_subjects).astype(np.float64)
     variance = 0.0
     for _ in range(2):  # weights need a rate, the final rate needs the weights
         rate = pooled_rate(at_risk, count, weights[subject])
-        expected = np.bincount(subject, at_risk @ rate, n_subjects)
+        expected = np.bincount(subject, at_risk @ rate, n_subjects).astype(np.float64)
         variance = frailty_variance(totals, expected)
         weights = 1.0 / (1.0 + variance * expected)
     rate = pooled_rate(at_risk, count, weights[subject])
