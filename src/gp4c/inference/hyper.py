@@ -277,7 +277,7 @@ def search(
     settled = best_signs(best.work, scout_workspace(problem, best), best.hyper, best.estep, tol)
     if settled is not best.estep:
         found[0] = best = from_(best, settled)
-    if mean is None:
+    if free[2]:
         crossing = _crossing(problem, best, free, log_prior)
         if crossing is not None:
             found.append(from_(crossing, crossing.estep))
@@ -317,8 +317,11 @@ def _crossing(
 
 
 def free_coordinates(problem: Problem, mean: float | None) -> tuple[bool, bool, bool, bool]:
-    """Which of (a, γ, g, α) are learned."""
-    return True, True, mean is None, problem.effect == "gamma"
+    """Which of (a, γ, g, α) are learned.
+
+    Free weights leave the scale of f open; a fixed g settles it and γ/g² is learned through γ.
+    """
+    return True, True, mean is None and problem.effect != "weight", problem.effect == "gamma"
 
 
 def scout_workspace(problem: Problem, at: Optimum) -> Workspace:
