@@ -77,7 +77,6 @@ class HomogeneousPoisson(BootstrapEstimator):
     n_iter_: int
     residual_: float
     subject_effects_: Floats | None
-    subject_events_: Floats
     subject_time_at_risk_: Floats
 
     def __init__(self, *, effect: str | None = None) -> None:
@@ -97,10 +96,9 @@ class HomogeneousPoisson(BootstrapEstimator):
         self.objective_ = float(self.history_[-1])
         self.n_iter_, self.residual_ = len(found.history), found.residual
         self.converged_ = bool(found.residual <= _TOL)
-        self.subject_events_ = totals.events
-        self.subject_time_at_risk_ = totals.time_at_risk
+        self.subject_time_at_risk_ = rows.in_panel_order(totals.time_at_risk)
         self.subject_effects_ = self._effects(totals, found)
-        self.window_ = panel.window
+        self._end_fit(panel)
         if not self.converged_:
             warnings.warn(
                 f"the rate and the frailty variance still moved after {self.n_iter_} rounds "
@@ -138,8 +136,8 @@ class HomogeneousPoisson(BootstrapEstimator):
         """Confidence interval of ρ: exact Poisson, or profile likelihood with frailty."""
         self._check_fitted()
         check_level(level)
-        weights = np.ones(len(self.subject_events_))
-        totals = Totals(self.subject_events_, self.subject_time_at_risk_, weights)
+        weights = np.ones(len(self.subject_totals_))
+        totals = Totals(self.subject_totals_, self.subject_time_at_risk_, weights)
         if self.effect_ is None:
             return exact_interval(totals.n_events, float(totals.time_at_risk.sum()), level)
         fit = RateFit(self.rate_, 1.0 / self.frailty_shape_, self.residual_, self.history_)

@@ -168,7 +168,7 @@ class LocalEM(BootstrapEstimator):
         self.history_, self.n_iter_ = found.trace[:, 0], found.n_iter
         self.residual_ = float(found.residual[0])
         self.converged_ = self.stop == "squared-change" or self.residual_ <= self.tol
-        self.window_ = panel.window
+        self._end_fit(panel)
         self.objective_ = float(data.log_likelihood(found.mass)[0]) + _exposure_constant(self._rows)
         self._warn_if_short()
         return self

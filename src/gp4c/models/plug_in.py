@@ -29,6 +29,12 @@ class PlugInEstimator(PanelEstimator):
     effect_ : None or "gamma"
     frailty_shape_ : float
         α of the Gamma(α, α) frailty; infinite without frailty or overdispersion.
+    subjects_, subject_totals_ : (n_subjects,) arrays
+        Labels and events of the fitted subjects.
+    subject_expected_ : (n_subjects,) array or None
+        Their expected numbers of events at frailty 1; None without frailty.
+    data_summary_ : dict
+        Sizes of the data.
     """
 
     #: events that the floor of a score spreads over the whole observed time
@@ -37,6 +43,10 @@ class PlugInEstimator(PanelEstimator):
     time_at_risk_: float
     effect_: str | None
     frailty_shape_: float
+    subjects_: NDArray[Any]
+    subject_totals_: Floats
+    subject_expected_: Floats | None
+    data_summary_: dict[str, float]
 
     def _cumulative(self, times: Floats) -> Floats:
         """Λ at flat times, 0 at the window's start."""
@@ -50,6 +60,23 @@ class PlugInEstimator(PanelEstimator):
         self.time_at_risk_ = float((panel.exposure * (panel.stop - panel.start)).sum())
         self.effect_ = None
         self.frailty_shape_ = np.inf
+        self.subjects_ = np.asarray(panel.subjects, dtype=object)
+        counts = panel.count.astype(np.float64)
+        self.subject_totals_ = group_sums(panel.subject_index, counts, panel.n_subjects)
+        self.data_summary_ = {
+            "n_subjects": panel.n_subjects,
+            "n_intervals": panel.n_intervals,
+            "n_events": panel.n_events,
+            "exposure_time": self.time_at_risk_,
+        }
+
+    def _end_fit(self, panel: PanelCounts) -> None:
+        """Make the model a fitted one, and set what follows from the curve."""
+        self.window_ = panel.window
+        self.subject_expected_ = None
+        if self.effect_ is not None:
+            expected = panel.exposure * self.expected_counts(panel.start, panel.stop)
+            self.subject_expected_ = group_sums(panel.subject_index, expected, panel.n_subjects)
 
     def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
         """Λ(t), the expected number of events from the window's start to t per unit exposure.

@@ -181,12 +181,6 @@ class NPMLE(StepEstimator):
         if self.effect == "gamma" and self.method != "newton":
             raise ValueError(f"effect='gamma' needs method='newton', not {self.method!r}")
 
-    def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it)."""
-        super().fit(panel)
-        self.effect_ = self.effect
-        return self
-
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:
         return (self._poisson if self.effect is None else self._gamma)(rows, weights)
 
@@ -288,7 +282,6 @@ class NPMPLGF(StepEstimator):
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate Λ and α from a panel; `y` is ignored (scikit-learn passes it)."""
         super().fit(panel)
-        self.effect_ = "gamma"
         self.n_left_out_ = warn_left_out(self, self._rows)
         return self
 

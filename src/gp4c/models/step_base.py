@@ -70,7 +70,9 @@ class StepEstimator(BootstrapEstimator):
         )
         if found.variance > 0.0:
             self.frailty_shape_ = 1.0 / found.variance
-        self.window_ = panel.window
+        if found.effects is not None:
+            self.effect_ = "gamma"
+        self._end_fit(panel)
         self._warn_if_short()
         return self
 

@@ -131,6 +131,26 @@ def test_grid_search_over_the_bandwidth():
     assert search.best_estimator_.bandwidth_ == 6.0
 
 
+@pytest.mark.parametrize("model", [*POISSON, *FRAILTY], ids=repr)
+def test_what_summaries_and_forecasts_need_is_kept(model):
+    panel = gp4c.load_dataset("bladder").where(treatment="placebo")
+    model = clone(model).fit(panel)
+    assert model.data_summary_ == {
+        "n_subjects": 47,
+        "n_intervals": 407,
+        "n_events": 283,
+        "exposure_time": 1484.0,
+    }
+    assert_array_equal(model.subjects_, panel.subjects)
+    assert_array_equal(model.subject_totals_, np.bincount(panel.subject_index, panel.count))
+    if model.effect_ is None:
+        assert model.subject_expected_ is None
+    else:
+        last = np.array([panel.stop[panel.subject_index == k].max() for k in range(47)])
+        assert_allclose(model.subject_expected_, model.cumulative(last), rtol=1e-9)
+    assert type(model).__name__ in str(model.summary())
+
+
 def test_shapes_follow_the_times():
     model = HomogeneousPoisson().fit(toy())
     assert isinstance(model.cumulative(1), float)
