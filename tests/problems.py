@@ -25,9 +25,16 @@ def visits_panel(
     level: float = 2.0,
     window: tuple[float, float] = (0.0, 1.0),
     with_exposure: bool = False,
+    frailty: float | None = None,
 ) -> PanelCounts:
-    """Subjects seen over most of the window, cut at random visits, with rate ∝ 1 + sin."""
+    """Subjects seen over most of the window, cut at random visits, with rate ∝ 1 + sin.
+
+    A finite `frailty` shape makes some subjects much more frequent than others.
+    """
     rng = np.random.default_rng(seed)
+    effects = np.ones(n_subjects)
+    if frailty is not None:
+        effects = np.random.default_rng(seed + 1).gamma(frailty, 1 / frailty, n_subjects)
     rows: dict[str, list[float]] = {"subject": [], "start": [], "stop": [], "count": []}
     rows["exposure"] = []
     length = window[1] - window[0]
@@ -36,7 +43,7 @@ def visits_panel(
         cuts[0], cuts[-1] = (0.0, 1.0) if subject == 0 else (cuts[0], cuts[-1])
         for low, high in zip(cuts[:-1], cuts[1:], strict=True):
             exposure = rng.uniform(0.5, 2.0) if with_exposure else 1.0
-            rate = level * (1.0 + np.sin(3.0 * (low + high)))
+            rate = level * effects[subject] * (1.0 + np.sin(3.0 * (low + high)))
             rows["subject"].append(subject)
             rows["start"].append(window[0] + length * low)
             rows["stop"].append(window[0] + length * high)

@@ -182,3 +182,17 @@ def test_a_stationary_result_is_reported_as_converged() -> None:
         if steepest_slope(work, hyper, result) < 1e-6 and not result.converged:
             missed.append(seed)
     assert not missed
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=np.linalg.LinAlgError,
+    reason="quasi_newton_e_step inverts q's root at every trial point, and a trial may have a "
+    "diagonal entry e^-200; the bound itself needs no inverse",
+)
+@pytest.mark.parametrize(("seed", "effect"), [(1, None), (0, "weight")])
+def test_no_failed_factorisation_reaches_the_caller(seed: int, effect: str | None) -> None:
+    hyper = Hyper(1.266, 0.0277, 1.949)
+    work = hard_problem(seed, "lemma2", effect, 1.0, hyper, 11, 5000.0)
+    result = e_step(work, hyper, positive_start(work, hyper), tol=1e-9, max_iter=200)
+    assert np.isfinite(result.evaluation.bound.total)
