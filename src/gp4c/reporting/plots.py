@@ -189,32 +189,37 @@ def plot_ratio(
     ax: Axes | None = None,
     *,
     level: float = 0.95,
+    curve: str = "rate",
+    pair: tuple[Any, Any] | None = None,
     times: Floats | None = None,
-    label: str | None = None,
 ) -> Axes:
-    """Draw the ratio of two rates over time on a logarithmic scale, with its band and 1.
+    """Draw the ratio of two groups over time on a logarithmic scale, with its band and 1.
 
     Parameters
     ----------
-    comparison : object
-        What :func:`gp4c.compare` returns: has ``ratio(t)``, ``ratio_band(t, level)`` and
-        ``window_`` (or pass `times`).
+    comparison : Comparison
+        What :func:`gp4c.compare` returns.
     ax : Axes, optional
     level : float
+    curve : {"rate", "cumulative"}
+        Ratio of the rates, or of the mean numbers of events.
+    pair : (first, second), optional
+        Which groups; needed if there are more than two. The ratio is second / first.
     times : array, optional
-    label : str, optional
-        What the ratio is of, for the axis: ``"thiotepa / placebo"``.
     """
-    start, end = comparison.window_
-    t = np.linspace(start, end, N_POINTS) if times is None else np.asarray(times)
-    low, high = comparison.ratio_band(t, level)
+    start, end = comparison.panel.window
+    t = np.linspace(start, end, N_POINTS)[1:] if times is None else np.asarray(times)
+    first, second = pair or comparison.groups[:2]
+    ratio = comparison.ratio(t, curve=curve, pair=(first, second))
+    low, high = comparison.ratio_band(t, level, curve=curve, pair=(first, second))
     ax = axes_or_new(ax)
-    first = style(0)
-    ax.fill_between(t, low, high, color=first.colour, alpha=_BAND_ALPHA, linewidth=0)
-    ax.plot(t, comparison.ratio(t), color=first.colour, linewidth=2)
+    look = style(0)
+    ax.fill_between(t, low, high, color=look.colour, alpha=_BAND_ALPHA, linewidth=0)
+    ax.plot(t, ratio, color=look.colour, linewidth=2)
     ax.axhline(1.0, color="#202020", linewidth=1, linestyle=(0, (4, 3)))
-    unit = getattr(comparison, "time_unit_", None)
-    plain_axes(ax, time_label(unit), f"ratio of rates{f', {safe(label)}' if label else ''}")
+    what = "rates" if curve == "rate" else "mean numbers"
+    name = f"{safe(second)} / {safe(first)}"
+    plain_axes(ax, time_label(comparison.panel.time_unit), f"ratio of {what}, {name}")
     ax.set_yscale("log")
     _plain_ratio_ticks(ax, float(np.min(low)), float(np.max(high)))
     ax.set_xlim(t[0], t[-1])
@@ -283,8 +288,10 @@ def _plain_ratio_ticks(ax: Axes, low: float, high: float) -> None:
     """Ticks at ½, 1, 2, ... written as numbers, not powers of ten; closer if the range is small."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-    within = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 5, 7)
-    steps = [m * 10.0**k for k in range(-4, 5) for m in within]
+    within: tuple[float, ...] = (1, 2, 5) if high > 10 * low else (1, 1.5, 2, 3, 5, 7)
+    if high > 300 * low:
+        within = (1,)
+    steps = [m * 10.0**k for k in range(-8, 9) for m in within]
     inside = [value for value in steps if low / 1.2 <= value <= high * 1.2]
     ax.yaxis.set_major_locator(FixedLocator(inside if len(inside) > 1 else [0.5, 1.0, 2.0]))
     ax.yaxis.set_minor_locator(NullLocator())

@@ -1,0 +1,98 @@
+// Draws the figures of the report from the data block "figures"; nothing is fetched.
+"use strict";
+(function () {
+  const content = JSON.parse(document.getElementById("figures").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  let level = content.level;
+
+  function css(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  function faint(colour, alpha) {
+    const parts = [1, 3, 5].map((k) => parseInt(colour.slice(k, k + 2), 16));
+    return "rgba(" + parts.join(",") + "," + alpha + ")";
+  }
+
+  function curveTraces(figure) {
+    const traces = [];
+    figure.series.forEach((series, index) => {
+      const colour = css("--series-" + (index % 7));
+      const shape = figure.step ? "hv" : "linear";
+      const band = series.bands[level];
+      if (band) {
+        const edge = { x: series.x, mode: "lines", line: { width: 0, shape: shape, simplify: false }, hoverinfo: "skip", showlegend: false };
+        traces.push({ ...edge, y: band[0] });
+        traces.push({ ...edge, y: band[1], fill: "tonexty", fillcolor: faint(colour, 0.22) });
+      }
+      traces.push({
+        x: series.x, y: series.y, name: series.name, mode: "lines", showlegend: figure.series.length > 1,
+        line: { color: colour, width: 2.6, dash: series.dash, shape: shape, simplify: false },
+        customdata: band ? series.y.map((_, k) => [band[0][k], band[1][k]]) : undefined,
+        hovertemplate: band
+          ? "%{y:.3g} (" + percent(level) + ": %{customdata[0]:.3g} to %{customdata[1]:.3g})"
+          : "%{y:.3g}",
+      });
+    });
+    return traces;
+  }
+
+  function barTraces(figure) {
+    const bars = {
+      type: "bar", x: figure.x, y: figure.y, base: figure.base, name: figure.name, width: figure.width,
+      marker: { color: faint(css("--series-0"), 0.55) }, hovertemplate: "%{customdata}<extra></extra>", customdata: figure.texts,
+    };
+    const line = {
+      x: figure.x, y: figure.line, name: figure.lineName, mode: figure.markers ? "lines+markers" : "lines",
+      line: { color: css("--series-1"), width: 2.4 }, hoverinfo: "skip",
+    };
+    return figure.line ? [bars, line] : [bars];
+  }
+
+  function layout(figure) {
+    const ink = css("--ink"), grid = css("--grid"), muted = css("--muted");
+    const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: muted, tickcolor: muted, automargin: true };
+    const shapes = (figure.lines || []).map((y) => ({
+      type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: muted, width: 1.3, dash: "dash" },
+    }));
+    (figure.rug || []).forEach((x) => shapes.push({
+      type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 0.025, line: { color: ink, width: 1 }, opacity: 0.55,
+    }));
+    return {
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, family: getComputedStyle(document.body).fontFamily, size: 14 },
+      margin: { l: 60, r: 15, t: 15, b: 50 }, hovermode: figure.kind === "bars" ? "closest" : "x unified", shapes: shapes,
+      hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: ink } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: css("--accent") },
+      legend: { orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0 }, bargap: 0.1, dragmode: "zoom",
+      xaxis: { ...axis, title: { text: figure.xlabel }, showgrid: false, tickvals: figure.ticks, ticktext: figure.tickNames, range: figure.range },
+      yaxis: { ...axis, title: { text: figure.ylabel }, rangemode: figure.log ? "normal" : "tozero", type: figure.log ? "log" : "linear", tickvals: figure.yticks, ticktext: figure.yticks },
+    };
+  }
+
+  function percent(value) {
+    return parseFloat((100 * parseFloat(value)).toPrecision(4)) + "%";
+  }
+
+  const config = {
+    responsive: true, displaylogo: false,
+    modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
+    toImageButtonOptions: { format: "svg", filename: "gp4c" },
+  };
+
+  function draw() {
+    document.querySelectorAll("[data-level]").forEach((span) => { span.textContent = percent(level); });
+    return Promise.all(Object.entries(content.figures).map(([id, figure]) => {
+      const traces = figure.kind === "bars" ? barTraces(figure) : curveTraces(figure);
+      return Plotly.react(document.getElementById(id), traces, layout(figure), config);
+    })).then(() => { document.documentElement.dataset.drawn = level; });
+  }
+
+  document.querySelectorAll('input[name="level"]').forEach((button) => {
+    button.addEventListener("change", () => { level = button.value; draw(); });
+  });
+  dark.addEventListener("change", draw);
+  // paper is white whatever the screen is
+  window.addEventListener("beforeprint", () => { document.documentElement.dataset.theme = "light"; draw(); });
+  window.addEventListener("afterprint", () => { delete document.documentElement.dataset.theme; draw(); });
+  draw();
+})();
