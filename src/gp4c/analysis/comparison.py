@@ -200,8 +200,9 @@ class Comparison:
         """Last time at which a quarter of the subjects of every group was still observed."""
         first = np.flatnonzero(np.diff(self.panel.subject_index, prepend=-1))
         ends = np.maximum.reduceat(self.panel.stop, first)
-        how = {"q": 1 - STILL_OBSERVED, "method": "inverted_cdf"}
-        return float(min(np.quantile(ends[self.codes == g], **how) for g in set(self.codes)))
+        each = [ends[self.codes == g] for g in range(len(self.groups))]
+        share = 1 - STILL_OBSERVED
+        return float(min(np.quantile(some, share, method="inverted_cdf") for some in each))
 
     def to_frame(self, t: ArrayLike | None = None, level: float = 0.95) -> pd.DataFrame:
         """Ratio and difference of both curves over time, one row per pair, curve and time.
