@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,8 @@ LEVEL = 0.05
 MARGIN = 0.015
 RESULTS = Path(__file__).parent / "results" / "permutation_size.json"
 
-Rate = Callable[[np.ndarray], np.ndarray]
-
-
-def rising(t: np.ndarray) -> np.ndarray:
-    return 0.04 + 0.08 * t / 60
-
-
-def falling(t: np.ndarray) -> np.ndarray:
-    return 0.12 - 0.08 * t / 60
-
+#: rates at the two ends of the window, linear in between
+RISING, FALLING = (0.04, 0.12), (0.12, 0.04)
 
 #: what the two arms are like; "a" and "b" may each have their own rate, drop-out and visits
 SCENARIOS: dict[str, dict[str, Any]] = {
@@ -49,15 +40,15 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "rate ratio 0.6, Poisson": {"ratio": 0.6},
     "rate ratio 0.6, gamma frailty, variance 0.5": {"ratio": 0.6, "frailty": 2.0},
     "rate ratio 0.6, gamma frailty, variance 2": {"ratio": 0.6, "frailty": 0.5},
-    "crossing rates, Poisson": {"rates": (rising, falling)},
-    "crossing rates, gamma frailty, variance 0.5": {"rates": (rising, falling), "frailty": 2.0},
+    "crossing rates, Poisson": {"rates": (RISING, FALLING)},
+    "crossing rates, gamma frailty, variance 0.5": {"rates": (RISING, FALLING), "frailty": 2.0},
 }
 
 
 def trial(seed: int, scenario: dict[str, Any]) -> tuple[gp4c.PanelCounts, np.ndarray]:
     """One simulated trial: all subjects, and the arm of each."""
     n_arms = scenario.get("arms", 2)
-    rates = scenario.get("rates", (rising,) * n_arms)
+    rates = scenario.get("rates", (RISING,) * n_arms)
     dropout = scenario.get("dropout", (0.0,) * n_arms)
     visits = scenario.get("visits", (6,) * n_arms)
     ratio = scenario.get("ratio", 1.0)
@@ -65,7 +56,7 @@ def trial(seed: int, scenario: dict[str, Any]) -> tuple[gp4c.PanelCounts, np.nda
     for arm, rng in enumerate(np.random.default_rng(seed).spawn(n_arms)):
         factor = ratio if arm == 1 else 1.0
         panel, _ = gp4c.simulate_panel(
-            lambda t, arm=arm, factor=factor: factor * rates[arm](t),
+            ([0.0, 60.0], factor * np.array(rates[arm])),
             n_subjects=N_PER_ARM,
             n_intervals=visits[arm],
             dropout=dropout[arm],
