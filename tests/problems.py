@@ -84,13 +84,13 @@ def random_q(size: int, seed: int = 0, mean: float = 0.7, spread: float = 0.4) -
     root = np.tril(rng.normal(size=(size, size))) * 0.2
     root[np.diag_indices(size)] = spread * rng.uniform(0.5, 1.5, size)
     log_det = 2.0 * float(np.log(np.abs(np.diag(root))).sum())
-    return Gaussian.from_root(mean * rng.normal(size=size), root, log_det)
+    return Gaussian(mean * rng.normal(size=size), root, log_det)
 
 
 def gaussian(mean: Floats, covariance: Floats) -> Gaussian:
     """q from its mean and covariance."""
     root = np.linalg.cholesky(covariance)
-    return Gaussian.from_root(mean, root, 2.0 * float(np.log(np.diag(root)).sum()))
+    return Gaussian(mean, root, 2.0 * float(np.log(np.diag(root)).sum()))
 
 
 def central_difference(

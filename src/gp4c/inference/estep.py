@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 ROUNDING = 1e-14
 #: past residuals that Anderson's method combines
 DEPTH = 8
+#: relative ridge that keeps nearly parallel residuals from being combined
+GRAM_RIDGE = 1e-13
 #: evaluations by natural steps before the quasi-Newton method takes over
 NATURAL_EVALUATIONS = 60
 
@@ -124,7 +126,9 @@ class _Anderson:
             return None
         steps = np.diff(self._points, axis=0)
         changes = np.diff(self._residuals, axis=0)
-        mix = np.linalg.lstsq(changes.T, residual, rcond=1e-10)[0]
+        gram = changes @ changes.T
+        gram[np.diag_indices_from(gram)] += GRAM_RIDGE * np.trace(gram)
+        mix = np.linalg.solve(gram, changes @ residual)
         return self._unpack(x + residual - mix @ (steps + changes))
 
     def _pack(self, precision: Floats, linear: Floats) -> Floats:
@@ -158,7 +162,7 @@ def quasi_newton_e_step(
         C = np.zeros((size, size))
         C[lower] = entries
         log_det = start.log_det + 2 * float(np.log(np.diag(C)).sum())
-        return Gaussian.from_root(start.mean + base @ x[:size], base @ C, log_det), C
+        return Gaussian(start.mean + base @ x[:size], base @ C, log_det), C
 
     def negative(x: Floats) -> tuple[float, Floats]:
         q, C = unpack(x)

@@ -7,7 +7,7 @@ profiles a grid of length-scales, then climbs from the best few, then tries sign
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,6 +40,8 @@ SHAPE_BOUNDS = (1e-3, 1e6)
 MAY_CROSS = 6.0
 #: nats behind the best at which an f that crosses zero is still worth a climb
 COMPETES = 3.0
+#: tolerance of first looks, and the gap behind the best at which a length-scale is given up (nats)
+ROUGH, HOPELESS = 3e-2, 20.0
 #: nodes per gap between inducing inputs: integrals to 1e-11 at spacings up to 0.8 and 1.5
 FINE_ORDER, COARSE_ORDER = 12, 16
 
@@ -194,7 +196,9 @@ class _Climb:
             vector[mask] = free
             hyper = Hyper.from_vector(vector)
             here = self.at(hyper)
-            gradient = here.work.hyper_gradient(hyper, here.estep.q, here.estep.evaluation)
+            gradient = here.work.hyper_gradient(
+                hyper, here.estep.q, here.estep.evaluation, bool(mask[0])
+            )
             return here.value, (gradient + self.log_prior(vector)[1])[mask]
 
         return maximise(value_and_gradient, full[mask], bounds[mask], tol=tol, max_iter=max_iter)
@@ -228,11 +232,17 @@ def climb(
     return replace(best, path=ascent.path, converged=converged)
 
 
-def length_scale_grid(problem: Problem, ratio: float = 1.6) -> Floats:
-    """Length-scales to profile, longest first."""
+def length_scale_grid(problem: Problem, ratio: float = 1.6) -> tuple[list[float], list[float]]:
+    """Length-scales to profile: from a tenth of the window downwards, and upwards from there."""
     lowest = problem.smallest_length_scale(problem.n_inducing)
-    steps = int(np.floor(np.log(1.0 / lowest) / np.log(ratio))) + 1
-    return np.maximum(ratio ** -np.arange(steps, dtype=float), lowest)
+    middle = max(0.1, lowest)
+    down = [middle]
+    while down[-1] > lowest * 1.05:
+        down.append(max(down[-1] / ratio, lowest))
+    up = [middle * ratio]
+    while up[-1] * ratio < MAX_LENGTH_SCALE / 1.2:
+        up.append(up[-1] * ratio)
+    return down, up
 
 
 def search(
@@ -271,9 +281,17 @@ def search(
                 return found
             start, estep, size = found, found.estep, needed  # it climbed beyond its resolution
 
-    found = [from_(peak, peak.estep) for peak in _local_maxima(profile)[:n_climbs]]
-    found.sort(key=lambda o: -o.value)
-    best = found[0]
+    peaks = [
+        climb(
+            problem, peak.hyper, free=free, log_prior=log_prior, near=peak.estep,
+            size=peak.work.size, tol=ROUGH, max_iter=max_iter,
+        )
+        for peak in _local_maxima(profile)[:n_climbs]
+    ]  # fmt: skip
+    peaks.sort(key=lambda o: -o.value)
+    found = [from_(p, p.estep) for p in peaks if p.value > peaks[0].value - COMPETES]
+    best = _best(found)
+    found = [best, *(o for o in found if o is not best)]
     settled = best_signs(best.work, scout_workspace(problem, best), best.hyper, best.estep, tol)
     if settled is not best.estep:
         found[0] = best = from_(best, settled)
@@ -340,28 +358,29 @@ def _profile(
     For the exact count term the cheap pointwise bound finds (γ, g, α); the exact bound ranks.
     """
     scout = problem.scout()
-    guess = Hyper(1.0, 0.1, 0.95 if mean is None else mean, 1.0 if free[3] else np.inf)
-    profile: list[Optimum] = []
-    near: EStep | None = None
-    for length_scale in length_scale_grid(problem):
-        rough = climb(
-            scout,
-            guess.with_length_scale(float(length_scale)),
-            free=(False, *free[1:]),
-            log_prior=log_prior,
-            near=near,
-            tol=3e-2,
-            max_iter=4,
-        )
-        near = rough.estep
-        profile.append(rough if scout is problem else _judged(problem, rough))
-        variance = float(np.clip(rough.hyper.variance, 0.05, 0.5))
-        guess = replace(guess, variance=variance, shape=rough.hyper.shape)
-        # short length-scales cost most and matter least: stop once two in a row are far behind
-        best = max(p.value for p in profile)
-        if len(profile) >= 4 and all(p.value < best - 20 for p in profile[-2:]):
-            break
-    return profile
+    down, up = length_scale_grid(problem)
+    first = Hyper(down[0], 0.1, 0.95 if mean is None else mean, 1.0 if free[3] else np.inf)
+    profile: dict[float, Optimum] = {}
+    for side in (down, up):
+        guess, near, behind = first, None, 0
+        for length_scale in side:
+            rough = climb(
+                scout, guess.with_length_scale(length_scale), free=(False, *free[1:]),
+                log_prior=log_prior, near=near, tol=0.1, max_iter=3,
+            )  # fmt: skip
+            near, found = rough.estep, rough if scout is problem else _judged(problem, rough)
+            profile[length_scale] = found
+            variance = float(np.clip(rough.hyper.variance, 0.05, 0.5))
+            guess = replace(guess, variance=variance, shape=rough.hyper.shape)
+            # far from the best there is nothing to find, and short length-scales cost most
+            behind = behind + 1 if found.value < _best(profile.values()).value - HOPELESS else 0
+            if behind == 2:
+                break
+    return [profile[length_scale] for length_scale in sorted(profile)]
+
+
+def _best(optima: Iterable[Optimum]) -> Optimum:
+    return max(optima, key=lambda o: o.value)
 
 
 def _judged(problem: Problem, rough: Optimum) -> Optimum:

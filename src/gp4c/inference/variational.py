@@ -7,10 +7,11 @@ covariances within intervals.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dtrtri
 
 from gp4c.inference.exact import Block, build_blocks
 from gp4c.inference.likelihood import Likelihood
@@ -41,36 +42,41 @@ class Bound:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """q(v) = N(mean, S), S = root rootᵀ, with the precision P = S⁻¹ and ln|S| beside it."""
+    """q(v) = N(mean, S), S = root rootᵀ, with ln|S| beside it and P = S⁻¹ where it is known."""
 
     mean: Floats
     root: Floats
-    precision: Floats
     log_det: float
+    known_precision: Floats | None = None
 
     @classmethod
     def from_natural(cls, precision: Floats, linear: Floats) -> Gaussian | None:
         """Build from (P, h = Pm); None when P is not positive definite or not finite."""
-        if not (np.all(np.isfinite(precision)) and np.all(np.isfinite(linear))):
+        if not (np.isfinite(precision.sum()) and np.isfinite(linear.sum())):
             return None
-        try:
-            factor = np.linalg.cholesky(precision)
-        except np.linalg.LinAlgError:
+        # LAPACK directly: the checks of the wrappers cost more than the work at this size
+        factor, failed = dpotrf(precision, lower=1, clean=1)
+        if failed:
             return None
-        root = solve_triangular(factor, np.eye(len(linear)), lower=True, check_finite=False).T
-        log_det = -2 * float(np.log(np.diag(factor)).sum())
-        return cls(root @ (root.T @ linear), root, precision, log_det)
-
-    @classmethod
-    def from_root(cls, mean: Floats, root: Floats, log_det: float) -> Gaussian:
-        """Build from the mean and a root of S."""
-        inverse = np.linalg.inv(root)
-        return cls(mean, root, inverse.T @ inverse, log_det)
+        inverse, failed = dtrtri(factor, lower=1)
+        if failed:
+            return None
+        root = inverse.T
+        log_det = -2 * float(np.log(factor.diagonal()).sum())
+        return cls(root @ (inverse @ linear), root, log_det, precision)
 
     @classmethod
     def prior(cls, size: int) -> Gaussian:
         """N(0, I)."""
-        return cls(np.zeros(size), np.eye(size), np.eye(size), 0.0)
+        return cls(np.zeros(size), np.eye(size), 0.0, np.eye(size))
+
+    @cached_property
+    def precision(self) -> Floats:
+        """P = S⁻¹."""
+        if self.known_precision is not None:
+            return self.known_precision
+        inverse = np.linalg.inv(self.root)
+        return np.asarray(inverse.T @ inverse)
 
     @property
     def linear(self) -> Floats:
@@ -186,14 +192,12 @@ class Workspace:
         same_blocks = shapes == [theta.shape for theta, _ in sites.blocks]
         return same_blocks and len(sites.slope) == len(self.features)
 
-    def hyper_gradient(self, hyper: Hyper, q: Gaussian, at: Evaluation) -> Floats:
+    def hyper_gradient(
+        self, hyper: Hyper, q: Gaussian, at: Evaluation, with_length_scale: bool = True
+    ) -> Floats:
         """∂/∂(ln a, ln γ, g, ln α) at fixed q; at the optimal q it is the total derivative."""
-        gamma, scale = hyper.variance, np.sqrt(hyper.variance)
-        dB = self.prior.features_derivative(self.likelihood.grid.nodes, self.features)
         S = q.covariance
-        toward = scale * np.outer(at.by_mean, q.mean)
-        toward += 2 * gamma * at.by_variance[:, None] * (self.features @ S - self.features)
-        by_length = float((dB * toward).sum())
+        by_length = self._by_length_scale(hyper, q, at, S) if with_length_scale else 0.0
         by_variance = float(at.by_mean @ (at.mean - hyper.mean) / 2 + at.by_variance @ at.variance)
         by_prior_mean = float(at.by_mean.sum())
         for block, term in zip(self.blocks, at.block_terms, strict=True):
@@ -203,3 +207,11 @@ class Workspace:
             )  # fmt: skip
         by_shape = self.likelihood.exposure.shape_gradient(at.mean**2 + at.variance, hyper.shape)
         return np.array([by_length, by_variance, by_prior_mean, by_shape])
+
+    def _by_length_scale(self, hyper: Hyper, q: Gaussian, at: Evaluation, S: Floats) -> float:
+        """The nodes' part of ∂/∂ln a, through the features."""
+        dB = self.prior.features_derivative(self.likelihood.grid.nodes, self.features)
+        toward = np.sqrt(hyper.variance) * np.outer(at.by_mean, q.mean)
+        excess = self.features @ S - self.features
+        toward += 2 * hyper.variance * at.by_variance[:, None] * excess
+        return float((dB * toward).sum())

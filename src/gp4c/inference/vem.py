@@ -71,7 +71,7 @@ class InducingValues:
         root = solve_triangular(L, self.factor, lower=True) / unit
         inverse = solve_triangular(self.factor, L, lower=True) * unit
         log_det = 2 * float(np.log(np.diag(self.factor) / (unit * np.diag(L))).sum())
-        return Gaussian(mean, root, inverse.T @ inverse, log_det)
+        return Gaussian(mean, root, log_det, inverse.T @ inverse)
 
 
 def rate_scale(data: Observations) -> float:
@@ -259,7 +259,7 @@ def fit_vem(
     mean : float, optional
         g in units of :func:`rate_scale`, fixed throughout; None is the paper's.
     random_state : int, optional
-        Seed of the random start.
+        Seed of the random start; None is 0, so that a fit can be repeated.
     tol : float
         Stop when a round changes the constant-free bound by less than this share of it.
     max_rounds : int
@@ -269,7 +269,7 @@ def fit_vem(
     """
     if problem.n_inducing is None:
         problem = replace(problem, n_inducing=PAPER_INDUCING, _likelihoods={})
-    scale, rng = rate_scale(problem.data), np.random.default_rng(random_state)
+    scale, rng = rate_scale(problem.data), np.random.default_rng(random_state or 0)
     hyper, values = paper_start(problem, mean, rng)
     constant = LEMMA2_CONSTANT * problem.data.total if problem.count_term == "lemma2" else 0.0
     path: list[float] = []
