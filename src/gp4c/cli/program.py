@@ -14,15 +14,20 @@ from typing import Annotated, Any
 import typer
 
 from gp4c import __version__
+from gp4c.cli.compare import compare
 from gp4c.cli.datasets import datasets
 from gp4c.cli.describe import describe
 from gp4c.cli.fit import fit
+from gp4c.cli.forecast import forecast
 from gp4c.cli.guard import INTERRUPTED, guarded
 from gp4c.cli.predict import predict
+from gp4c.cli.report import report
 from gp4c.cli.simulate import simulate
 
 #: every command, in the order of the help text
-COMMANDS: tuple[Callable[..., Any], ...] = (describe, fit, predict, datasets, simulate)
+COMMANDS: tuple[Callable[..., Any], ...] = (
+    describe, fit, compare, report, predict, forecast, datasets, simulate,
+)  # fmt: skip
 
 app = typer.Typer(
     name="gp4c",

@@ -1,0 +1,147 @@
+"""``gp4c forecast``: how many events to expect in a window to come."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gp4c.cli.estimators import JsonOption
+from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.predict import FitArgument
+from gp4c.cli.progress import working
+
+if TYPE_CHECKING:
+    from gp4c.models.forecast import Forecast
+
+#: times of the fan
+_FAN_POINTS = 24
+_FAN_LEVELS = (0.5, 0.8, 0.95)
+
+
+class Beyond(StrEnum):
+    """How the rate goes on outside the window."""
+
+    PRIOR = "prior"
+    HOLD = "hold"
+
+
+def forecast(
+    fit: FitArgument,
+    stop: Annotated[float, typer.Option("--to", help="End of the window to forecast.")],
+    start: Annotated[
+        float | None, typer.Option("--from", help="Its start; the end of the data if absent.")
+    ] = None,
+    subjects: Annotated[
+        list[str] | None,
+        typer.Option(help="new, all (their sum), or a label; may be repeated."),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(min=0.01, max=0.999, help="Probability of the interval.")
+    ] = 0.9,
+    beyond: Annotated[
+        Beyond, typer.Option(help="After the data: back to the long-run rate, or as it was.")
+    ] = Beyond.PRIOR,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+) -> None:
+    """Forecast the number of events in a window, with an interval, from a saved fit.
+
+    Prints the forecast; with --out also writes forecast.csv and a fan plot.
+
+    Example: gp4c forecast results/fit.json --from 9 --to 12
+    """
+    from gp4c.models.persistence import load_model
+
+    model = load_model(fit)
+    first = float(model.window_[1]) if start is None else start
+    if not first < stop:
+        raise typer.BadParameter(f"--from must be before --to; they are {first:g} and {stop:g}")
+    asked = _asked(model, subjects)
+    options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
+    with working("forecasting", quiet=as_json):
+        found = ask_forecast(model, first, stop, asked, **options)
+        typer.echo(_json(found) if as_json else _text(found))
+        if out is None:
+            return
+        written = write_all(out, _writers(model, first, stop, asked, found, options))
+    say_written(written)
+
+
+def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
+    """Forecast; what the model cannot do is said in one line."""
+    from gp4c.exceptions import PanelDataError
+    from gp4c.models.forecast import forecast as forecast_counts
+
+    try:
+        return forecast_counts(model, start, stop, subjects, **options)
+    except (KeyError, ValueError) as error:
+        raise PanelDataError(str(error.args[0])) from None
+
+
+def _asked(model: Any, subjects: list[str] | None) -> Any:
+    """Turn texts into None (a new subject), "all" or labels of the fit, which may be numbers."""
+    if not subjects or subjects == ["new"]:
+        return None
+    if subjects == ["all"]:
+        return "all"
+    histories = getattr(model, "histories_", None)
+    labels = getattr(histories, "subjects", getattr(model, "subjects_", ()))
+    known = {str(label): label for label in getattr(labels, "tolist", lambda: labels)()}
+    return [known.get(text, text) for text in subjects]
+
+
+def _text(found: Forecast) -> str:
+    """The forecast in at most 80 columns."""
+    import textwrap
+
+    return "\n".join(
+        line if len(line) <= 80 else "\n".join(textwrap.wrap(line, 80))
+        for line in str(found).replace('beyond="hold"', "--beyond hold").split("\n")
+    )
+
+
+def _json(found: Forecast) -> str:
+    import json
+
+    from gp4c import __version__
+
+    rows = json.loads(found.to_frame().to_json(orient="records", double_precision=15))
+    return json.dumps({"gp4c": __version__, "forecasts": rows, "note": found.note}, indent=2)
+
+
+def _writers(
+    model: Any, start: float, stop: float, asked: Any, found: Forecast, options: dict[str, Any]
+) -> dict[str, Writer]:
+    from gp4c.reporting.tables import write_csv
+
+    files: dict[str, Writer] = {"forecast.csv": lambda path: write_csv(found.to_frame(), path)}
+    if not isinstance(asked, list):
+        files["forecast.png"] = lambda path: _draw_fan(path, model, start, stop, asked, options)
+    return files
+
+
+def _draw_fan(
+    path: Any, model: Any, start: float, stop: float, asked: Any, options: dict[str, Any]
+) -> None:
+    """The number of events from the start to each time."""
+    from gp4c.reporting.plot_style import save_plot
+    from gp4c.reporting.subject_plots import plot_fan
+
+    times, found = fan(model, start, stop, asked, **options)
+    tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}
+    quantiles = {round(p, 6): found.quantile(p) for p in tails}
+    label = "events of a new subject" if asked is None else "events of all subjects"
+    save_plot(
+        lambda ax: plot_fan(times, quantiles, ax, time_unit=model.time_unit_, ylabel=label), path
+    )
+
+
+def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
+    """Forecasts from `start` to each of a row of times, jointly."""
+    import numpy as np
+
+    times = np.linspace(start, stop, _FAN_POINTS + 1)[1:]
+    return times, ask_forecast(model, np.full_like(times, start), times, asked, **options)

@@ -1,0 +1,163 @@
+"""``gp4c report``: an analysis as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gp4c.cli.estimators import (
+    BootstrapOption,
+    ByOption,
+    Effect,
+    EffectOption,
+    Estimator,
+    EstimatorOption,
+    LevelOption,
+    QuietOption,
+    SeedOption,
+    fit_groups,
+    groups_of,
+    make_estimator,
+)
+from gp4c.cli.outputs import say_written, write_all
+from gp4c.cli.progress import working
+from gp4c.cli.tables import (
+    CountOption,
+    CumulativeOption,
+    DelimiterOption,
+    DropMissingOption,
+    ExposureOption,
+    StartOption,
+    StopOption,
+    SubjectOption,
+    TimeOption,
+    TimeUnitOption,
+    WindowOption,
+    read_source,
+)
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+_NAME = "report.html"
+
+
+def report(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE|FIT.json",
+            help="A table, - or a data set as for gp4c fit; or a saved fit, "
+            "which has no data to show.",
+        ),
+    ],
+    subject: SubjectOption = None,
+    start: StartOption = None,
+    stop: StopOption = None,
+    count: CountOption = None,
+    time: TimeOption = None,
+    exposure: ExposureOption = None,
+    cumulative: CumulativeOption = False,
+    time_unit: TimeUnitOption = None,
+    window: WindowOption = None,
+    drop_missing: DropMissingOption = False,
+    delimiter: DelimiterOption = None,
+    model: EstimatorOption = Estimator.GP4C,
+    effect: EffectOption = Effect.AUTO,
+    by: ByOption = None,
+    level: LevelOption = 0.95,
+    seed: SeedOption = 0,
+    bootstrap: BootstrapOption = 200,
+    forecast_to: Annotated[
+        float | None, typer.Option(help="Add a forecast from the end of the data to this time.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    quiet: QuietOption = False,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="PATH", help="Folder, or a file that ends in .html.")
+    ] = Path(),
+) -> None:
+    """Fit, check and describe: everything on one HTML page that needs no network.
+
+    Writes report.html (see --out); with --by also compares the groups.
+
+    Example: gp4c report visits.csv --out results
+    """
+    with working("reading", quiet=quiet) as say:
+        if file.endswith(".json"):
+            parts = _from_saved(file)
+        else:
+            panel = read_source(
+                file, subject=subject, start=start, stop=stop, count=count, time=time,
+                exposure=exposure, cumulative=cumulative, time_unit=time_unit, window=window,
+                drop_missing=drop_missing, delimiter=delimiter,
+            )  # fmt: skip
+            parts = _from_table(panel, by, model, effect, seed, bootstrap, say)
+        say("forecasting")
+        parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)
+        say("writing")
+        written = _write(out, parts, title or _title(file), level, seed)
+    if not quiet:
+        say_written(written)
+
+
+def _from_saved(file: str) -> dict[str, Any]:
+    from gp4c.models.persistence import load_model
+
+    return {"models": {"all subjects": load_model(file)}}
+
+
+def _from_table(
+    panel: PanelCounts, by: str | None, estimator: Estimator, effect: Effect, seed: int,
+    bootstraps: int, say: Callable[[str], None],
+) -> dict[str, Any]:  # fmt: skip
+    """Fit each group; compare them where the estimator has a posterior."""
+    if by is not None and estimator is Estimator.GP4C and len(groups_of(panel, by)) > 1:
+        from gp4c.cli.compare import compare_groups
+
+        say(f"fitting and comparing groups of {by}")
+        found = compare_groups(panel, by, effect, seed)
+        models = {str(name): found.models[name] for name in found.groups}
+        return {"models": models, "panel": panel, "by": by, "comparison": found}
+    fitted = fit_groups(
+        panel, by, lambda: make_estimator(estimator, effect, seed), bootstraps=bootstraps,
+        seed=seed, say=say,
+    )  # fmt: skip
+    return {"models": {g.name or "all subjects": g.model for g in fitted}, "panel": panel, "by": by}
+
+
+def _forecasts(models: dict[str, Any], to: float | None, seed: int) -> dict[str, Any]:
+    if to is None:
+        return {}
+    from gp4c.cli.forecast import fan
+
+    found = {}
+    for name, model in models.items():
+        end = float(model.window_[1])
+        if not end < to:
+            raise typer.BadParameter(f"--forecast-to must be after the data, which end at {end:g}")
+        found[name] = fan(model, end, to, "all", random_state=seed)
+    return found
+
+
+def _write(out: Path, parts: dict[str, Any], title: str, level: float, seed: int) -> list[Path]:
+    from gp4c.reporting.report import Report
+
+    page = Report(**parts, title=title, level=level, seed=seed, command=_command())
+    folder, name = (out.parent, out.name) if out.suffix == ".html" else (out, _NAME)
+    return write_all(folder, {name: page.save})
+
+
+def _title(file: str) -> str:
+    return "Panel counts" if file == "-" else f"Panel counts: {Path(file).name}"
+
+
+def _command() -> str:
+    """The command line as it was given."""
+    import shlex
+    import sys
+
+    return shlex.join(["gp4c", *sys.argv[1:]])

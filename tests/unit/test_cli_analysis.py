@@ -1,0 +1,150 @@
+"""`gp4c compare`, `forecast` and `report`: the library's numbers, said in one place."""
+
+import json
+import re
+import shlex
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import gp4c
+from gp4c.analysis.compare import compare
+from gp4c.cli import app as program
+from gp4c.models.forecast import forecast
+
+QUICK = {"count_term": "pointwise", "hyper": "optimize", "n_inducing": 10}
+
+
+@pytest.fixture(scope="module")
+def table():
+    panel, _ = gp4c.simulate_panel(
+        0.5, window=(0, 8), n_subjects=12, n_intervals=3, frailty=2.0,
+        covariates={"arm": ["a", "b"] * 6}, random_state=2,
+    )  # fmt: skip
+    return panel.to_frame().to_csv(index=False)
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch, table):
+    """A folder with a table; estimators that take no second, as the commands build them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "visits.csv").write_text(table)
+
+    def quick(estimator, effect, seed):
+        return gp4c.GP4C(effect="gamma", random_state=seed, **QUICK)
+
+    for module in ("compare", "report"):
+        monkeypatch.setattr(f"gp4c.cli.{module}.make_estimator", quick)
+    return tmp_path
+
+
+def run(line, **options):
+    return CliRunner().invoke(program, shlex.split(line), **options)
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+# -- compare ------------------------------------------------------------------------------------
+
+
+def test_compare_says_what_the_library_says(workplace):
+    done = run(
+        "compare visits.csv --by arm --permutations 199 --reference b --seed 3 --out results"
+    )
+    assert done.exit_code == 0, done.output
+    panel = gp4c.read_panel("visits.csv")
+    model = gp4c.GP4C(effect="gamma", random_state=3, **QUICK)
+    found = compare(panel, "arm", model, reference="b", n_permutations=199, random_state=3)
+    assert words(done.stdout) == words(str(found))
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    pairs = pd.read_csv("results/pairs.csv")
+    assert pairs["p_value"].item() == pytest.approx(found.p_value)
+    names = {p.name for p in (workplace / "results").iterdir()}
+    assert {"ratios.csv", "cumulative.png", "ratio-cumulative.png", "comparison.json"} <= names
+    document = json.loads((workplace / "results" / "comparison.json").read_text())
+    assert document["groups"] == ["b", "a"]
+    assert document["pairs"][0]["ratio"] == pytest.approx(pairs["ratio"].item())
+
+
+def test_compare_prints_json_or_nothing(workplace):
+    done = run("compare visits.csv --by arm --permutations 19 --json")
+    assert json.loads(done.stdout)["by"] == "arm"
+    assert run("compare visits.csv --by arm --permutations 19 --quiet").output == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("compare visits.csv --by sex", "no covariate 'sex'"),
+        ("compare visits.csv --by arm --reference c", "no level 'c'"),
+        ("compare visits.csv", "--by"),
+        ("report visits.csv --by sex --out results", "no covariate 'sex'"),
+        ("report nothing.json --out results", "there is no file"),
+        ("report visits.csv --forecast-to 3 --out results", "must be after the data"),
+        ("forecast fit.json --to 3", "--from must be before --to"),
+        ("forecast fit.json --to 12 --subjects nobody", "no subject 'nobody'"),
+    ],
+)
+def test_mistakes_exit_with_2(line, message, workplace):
+    gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.read_panel("visits.csv")).save("fit.json")
+    done = run(line)
+    assert done.exit_code == 2
+    assert message in words(done.stderr.replace("│", " "))
+    assert "Traceback" not in done.output
+    assert not (workplace / "results").exists()
+
+
+# -- forecast -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(workplace):
+    model = gp4c.GP4C(effect="gamma", **QUICK).fit(gp4c.read_panel("visits.csv"))
+    model.save(workplace / "fit.json")
+    return model
+
+
+def test_forecast_says_what_the_library_says(saved, workplace):
+    done = run(
+        "forecast fit.json --from 8 --to 10 --level 0.8 --subjects all --seed 4 --out results"
+    )
+    assert done.exit_code == 0, done.output
+    found = forecast(saved, 8.0, 10.0, "all", level=0.8, random_state=4)
+    assert words(done.stdout) == words(str(found)).replace('beyond="hold"', "--beyond hold")
+    row = pd.read_csv("results/forecast.csv").iloc[0]
+    assert (row["low"], row["high"]) == found.interval
+    assert (workplace / "results" / "forecast.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_forecast_of_subjects_named_on_the_command_line(saved):
+    done = run("forecast fit.json --to 10 --subjects 3 --subjects 5 --json")
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["forecasts"]
+    found = forecast(saved, 8.0, 10.0, [3, 5], random_state=0)
+    assert [row["subject"] for row in rows] == [3, 5]
+    assert [row["mean"] for row in rows] == pytest.approx(list(found.mean))
+
+
+# -- report -------------------------------------------------------------------------------------
+
+
+def test_the_report_of_groups_has_all_sections(workplace):
+    done = run("report visits.csv --by arm --forecast-to 10 --title 'Arms & <legs>' --out r/x.html")
+    assert done.exit_code == 0, done.output
+    text = (workplace / "r" / "x.html").read_text(encoding="utf-8")
+    assert "<h1>Arms &amp; &lt;legs&gt;</h1>" in text
+    keys = re.findall(r'<section id="(\w+)"', text)
+    assert keys == [
+        "results", "comparison", "forecast", "data", "models", "diagnostics", "method", "reproduce",
+    ]  # fmt: skip
+
+
+def test_the_report_of_a_saved_fit_says_what_it_can(saved, workplace):
+    done = run("report fit.json --out results")
+    assert done.exit_code == 0, done.output
+    text = (workplace / "results" / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r'<section id="(\w+)"', text) == ["results", "models", "method", "reproduce"]
+    assert f"{saved.cumulative(saved.window_[1]):#.3g}" in text
