@@ -1,0 +1,192 @@
+"""Comparison of groups against answers known from theory, from draws and from the models."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+import gp4c
+from gp4c.analysis.compare import compare
+from gp4c.exceptions import OutsideWindowError, PanelDataError
+
+QUICK = gp4c.GP4C(count_term="pointwise", effect=None)
+TIMES = np.array([5.0, 20.0, 35.0])
+
+
+def trial(ratio=0.5, n_arms=2, seed=3):
+    arms = np.repeat(["a", "b", "c"][:n_arms], 25)
+    return gp4c.simulate_panel(
+        0.15, window=(0, 40), n_subjects=len(arms), n_intervals=5, covariates={"arm": arms},
+        coefficients={"arm": {"b": float(np.log(ratio))}}, time_unit="weeks", random_state=seed,
+    )[0]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def two():
+    return compare(trial(), "arm", QUICK, n_permutations=999)
+
+
+@pytest.fixture(scope="module")
+def three():
+    return compare(trial(n_arms=3), "arm", QUICK, n_permutations=999, bayes_factor=False)
+
+
+def test_each_group_has_its_own_fit(two):
+    alone = gp4c.GP4C(count_term="pointwise", effect=None).fit(trial().where(arm="b"))
+    assert_allclose(two.models["b"].intensity(TIMES), alone.intensity(TIMES), rtol=1e-9)
+    assert two.groups == ["a", "b"]
+    assert two.pooled.window_ == (0.0, 40.0)
+
+
+def test_cumulative_ratio_agrees_with_poisson_counts(two):
+    # at the end of the window only the totals matter: ratio of two gamma variables, nearly
+    panel = trial()
+    events = {arm: panel.where(arm=arm).n_events for arm in "ab"}
+    law = stats.f(2 * events["b"] + 1, 2 * events["a"] + 1)
+    scale = events["b"] / events["a"]
+    low, high = two.ratio_band(40.0, 0.9, curve="cumulative")
+    assert_allclose(two.ratio(40.0, curve="cumulative"), scale, rtol=0.05)
+    assert_allclose([low, high], scale * law.ppf([0.05, 0.95]), rtol=0.08)
+    assert two.probability(40.0, curve="cumulative") > 0.99
+
+
+def test_differences_have_the_models_means(two):
+    for curve, name in (("rate", "intensity"), ("cumulative", "cumulative")):
+        b, a = (getattr(two.models[g], name)(TIMES) for g in "ba")
+        found = two.difference(TIMES, curve=curve)
+        low, high = two.difference_band(TIMES, curve=curve)
+        # Monte Carlo: four standard errors of 4,000 draws
+        assert np.all(np.abs(found - (b - a)) < 4 * (high - low) / 3.9 / np.sqrt(4000))
+        assert np.all((low < found) & (found < high))
+
+
+def test_rate_bands_of_one_group_match_its_own(two):
+    # the ratio of a group to itself under independent seeds is not 1, but to nothing is its rate
+    draws = two._draws(TIMES, "rate", "a")
+    low, high = two.models["a"].intensity_band(TIMES, 0.8)
+    assert_allclose(np.quantile(draws, 0.1, axis=0), low, rtol=0.03)
+    assert_allclose(np.quantile(draws, 0.9, axis=0), high, rtol=0.03)
+
+
+def test_answers_do_not_depend_on_the_company_of_times(two):
+    for curve in ("rate", "cumulative"):
+        together = two.ratio(TIMES, curve=curve)
+        alone = [two.ratio(t, curve=curve) for t in TIMES]
+        assert_allclose(alone, together, rtol=1e-9)
+    assert isinstance(two.ratio(3.0), float)
+    assert two.ratio(TIMES.reshape(3, 1)).shape == (3, 1)
+
+
+def test_simultaneous_bands_are_wider(two):
+    inner = two.ratio_band(TIMES, 0.9)
+    outer = two.ratio_band(TIMES, 0.9, "simultaneous")
+    assert np.all(outer[0] < inner[0])
+    assert np.all(outer[1] > inner[1])
+    # whole curves lie inside with the probability asked for
+    grid = np.linspace(0, 40, 61)[1:]
+    low, high = two.difference_band(grid, 0.9, "simultaneous")
+    draws = two._draws(grid, "rate", "b") - two._draws(grid, "rate", "a")
+    assert np.mean(np.all((draws >= low) & (draws <= high), axis=1)) == pytest.approx(0.9, abs=0.02)
+
+
+def test_the_reference_turns_the_comparison_round(two):
+    back = compare(trial(), "arm", QUICK, reference="b", n_permutations=999, bayes_factor=False)
+    assert back.groups == ["b", "a"]
+    assert_allclose(
+        back.ratio(40.0, curve="cumulative") * two.ratio(40.0, curve="cumulative"), 1.0, rtol=0.05
+    )
+    assert np.isnan(back.log_bayes_factor)
+
+
+def test_a_real_difference_is_found_and_none_is_not(two):
+    assert two.p_value < 0.01
+    assert two.log_bayes_factor > 2
+    none = compare(trial(ratio=1.0), "arm", QUICK, n_permutations=999)
+    assert none.p_value > 0.05
+    assert none.log_bayes_factor < 0
+
+
+def test_labels_and_row_order_change_nothing(two):
+    panel = trial()
+    frame = panel.to_frame()
+    names = {label: f"s{k * 17 % 53}" for k, label in enumerate(panel.subjects)}
+    frame["subject"] = frame["subject"].map(names)
+    other = gp4c.PanelCounts.from_frame(
+        frame.sample(frac=1.0, random_state=0), window=panel.window, time_unit="weeks"
+    )
+    again = compare(other, "arm", QUICK, n_permutations=999)
+    assert again.p_value == two.p_value
+    assert_allclose(again.ratio(TIMES), two.ratio(TIMES), rtol=1e-6)
+    assert_allclose(again.log_bayes_factor, two.log_bayes_factor, atol=1e-6)
+
+
+def test_three_groups_are_compared_at_once_and_in_pairs(three):
+    table = three.pairwise()
+    assert list(zip(table["first"], table["second"], strict=True)) == three.pairs
+    assert three.p_value < 0.01
+    same = table.query("first == 'a' and second == 'c'").iloc[0]
+    assert same["p_value"] > 0.05
+    assert (table["p_adjusted"] >= table["p_value"]).all()
+    by_hand = 3 * table["p_value"].min()
+    assert_allclose(table["p_adjusted"].min(), min(by_hand, 1.0))
+    assert_allclose(three.ratio(20.0, pair=("a", "c")), 1.0, atol=0.4)
+    with pytest.raises(ValueError, match="say which of the 3 groups"):
+        three.ratio(20.0)
+    with pytest.raises(ValueError, match="no group 'z'"):
+        three.ratio(20.0, pair=("a", "z"))
+    frame = three.to_frame([10.0, 20.0])
+    assert len(frame) == 3 * 2 * 2
+
+
+def test_words_and_tables(two):
+    text = str(two)
+    assert "arm: a (25), b (25) subjects" in text
+    assert "Mean number of events by 40 weeks: b has 0." in text
+    assert f"p = {two.p_value:.4f}" in text
+    assert "nats for one curve per group" in text
+    frame = two.to_frame()
+    assert len(frame) == 100
+    assert (frame["ratio_low"] <= frame["ratio"]).all()
+    assert (frame["ratio"] <= frame["ratio_high"]).all()
+
+
+def test_maximised_hyper_parameters_give_no_bayes_factor():
+    model = gp4c.GP4C(count_term="pointwise", hyper="optimize", effect=None)
+    found = compare(trial(), "arm", model, n_permutations=99)
+    assert np.isnan(found.log_bayes_factor)
+    assert "No Bayes factor" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"by": "dose"}, PanelDataError, "no covariate 'dose' of subjects; there are: arm"),
+        ({"by": "arm", "reference": "z"}, PanelDataError, "no level 'z'"),
+        ({"by": "arm", "test": "both"}, ValueError, "test must be"),
+        ({"by": "arm", "model": gp4c.HomogeneousPoisson()}, TypeError, "gives no posterior"),
+    ],
+)
+def test_bad_questions_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        compare(trial(), **options)
+
+
+def test_groups_must_be_known_and_different():
+    panel = trial()
+    with pytest.raises(PanelDataError, match="one level only"):
+        compare(panel.where(arm="a"), "arm", QUICK)
+    frame = panel.to_frame()
+    frame.loc[frame["subject"] == 4, "arm"] = None
+    with pytest.raises(PanelDataError, match="missing for subject 4"):
+        compare(gp4c.PanelCounts.from_frame(frame), "arm", QUICK)
+
+
+def test_bad_bands_are_refused(two):
+    with pytest.raises(OutsideWindowError):
+        two.ratio(41.0)
+    with pytest.raises(ValueError, match="level"):
+        two.ratio_band(3.0, 1.2)
+    with pytest.raises(ValueError, match="kind"):
+        two.ratio_band(3.0, 0.9, "both")
+    with pytest.raises(ValueError, match="curve"):
+        two.ratio(3.0, curve="hazard")
