@@ -1,4 +1,4 @@
-"""Do the counts look like the model's? Rootogram and PIT histogram of the counts per interval."""
+"""Do the counts look like the model's? Rootogram of intervals, PIT histogram of subjects."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp4c.analysis.diagnostics import pit, rootogram
 from gp4c.reporting.curves import Floats
 from gp4c.reporting.plot_style import GREY, axes_or_new, legend, plain_axes, style
 
@@ -21,11 +22,7 @@ _MOST_CLASSES = 12
 
 @dataclass(frozen=True, eq=False)
 class CountCheck:
-    """Counts of the intervals against the law that the fitted model gives each of them.
-
-    The law of a count is Poisson with the fitted mean of its interval, or, with gamma frailty,
-    negative binomial (each interval on its own, the frailty of its subject unknown). The fitted
-    curve is plugged in, so its own uncertainty is not part of the law.
+    """Counts against the laws that the fitted model gives them (:mod:`gp4c.analysis.diagnostics`).
 
     Attributes
     ----------
@@ -33,16 +30,24 @@ class CountCheck:
         Intervals with count 0, 1, ..., C − 2, and with C − 1 or more.
     edges : (B + 1,) array
     pit : (B,) array
-        Share of the probability integral transform in each bin, 1/B for each if the model is
-        right (the non-randomised form of Czado, Gneiting and Held, Biometrics 2009).
-    n_intervals : int
+        Share of the probability integral transform of the subjects' totals in each bin, 1/B for
+        each if the model is right. Not randomised: the transform of a subject is spread evenly
+        between P(N < n) and P(N ≤ n) (Czado, Gneiting and Held, Biometrics 2009).
+    n_subjects : int
     """
 
     observed: Floats
     expected: Floats
     edges: Floats
     pit: Floats
-    n_intervals: int
+    n_subjects: int
+
+    @property
+    def pit_limits(self) -> tuple[float, float]:
+        """Density between which 95% of the bins lie if the model is right."""
+        bins = len(self.pit)
+        spread = 1.96 * float(np.sqrt((bins - 1) / self.n_subjects))
+        return max(1 - spread, 0.0), 1 + spread
 
 
 def check_counts(model: Any, panel: PanelCounts, *, n_bins: int = 10) -> CountCheck:
@@ -56,27 +61,19 @@ def check_counts(model: Any, panel: PanelCounts, *, n_bins: int = 10) -> CountCh
     n_bins : int
         Bins of the PIT histogram.
     """
-    mean = panel.exposure * np.asarray(model.expected_counts(panel.start, panel.stop))
-    law = _law(np.maximum(mean, 1e-12), model.frailty_shape_)
-    below, upto = law.cdf(panel.count - 1), law.cdf(panel.count)
+    transform = pit(model, panel, per="subject")
+    lower, upper = (transform[name].to_numpy()[:, None] for name in ("lower", "upper"))
     edges = np.linspace(0.0, 1.0, n_bins + 1)
-    width = np.maximum(upto - below, 1e-300)[:, None]
-    filled = np.clip((edges - below[:, None]) / width, 0.0, 1.0).mean(axis=0)
-    classes = int(min(max(panel.count.max(), 3), _MOST_CLASSES)) + 1
-    expected = np.array([law.pmf(k).sum() for k in range(classes - 1)])
+    filled = np.clip((edges - lower) / np.maximum(upper - lower, 1e-300), 0.0, 1.0).mean(axis=0)
+    largest = int(np.clip(panel.count.max(), 3, _MOST_CLASSES)) - 1
+    frequency = rootogram(model, panel, largest=largest)
     return CountCheck(
-        observed=np.bincount(np.minimum(panel.count, classes - 1), minlength=classes).astype(float),
-        expected=np.append(expected, panel.n_intervals - expected.sum()),
+        observed=frequency["observed"].to_numpy(dtype=float),
+        expected=np.maximum(frequency["expected"].to_numpy(dtype=float), 0.0),
         edges=edges,
         pit=np.diff(filled),
-        n_intervals=panel.n_intervals,
+        n_subjects=panel.n_subjects,
     )
-
-
-def _law(mean: Floats, shape: float) -> Any:
-    from scipy.stats import nbinom, poisson
-
-    return nbinom(shape, shape / (shape + mean)) if np.isfinite(shape) else poisson(mean)
 
 
 def plot_rootogram(check: CountCheck, ax: Axes | None = None) -> Axes:
@@ -98,9 +95,9 @@ def plot_rootogram(check: CountCheck, ax: Axes | None = None) -> Axes:
 
 
 def plot_pit(check: CountCheck, ax: Axes | None = None) -> Axes:
-    """Draw the PIT histogram: flat if the model is right, U-shaped if counts vary more.
+    """Draw the PIT histogram: flat if the model is right, U-shaped if subjects vary more.
 
-    The dotted lines hold 95% of a bin's height if the intervals were independent.
+    The dotted lines hold 95% of the bars if the model is right.
     """
     ax = axes_or_new(ax)
     bins = len(check.pit)
@@ -108,11 +105,10 @@ def plot_pit(check: CountCheck, ax: Axes | None = None) -> Axes:
         check.edges[:-1], check.pit * bins, width=np.diff(check.edges), align="edge",
         color="#9fc3dc", edgecolor="white",
     )  # fmt: skip
-    spread = 1.96 * np.sqrt((bins - 1) / check.n_intervals)
     ax.axhline(1, color=style(1).colour, linewidth=1.6)
-    for height in (1 - spread, 1 + spread):
+    for height in check.pit_limits:
         ax.axhline(height, color=GREY, linewidth=1, linestyle=(0, (2, 2)))
-    plain_axes(ax, "probability integral transform", "density")
+    plain_axes(ax, "probability integral transform of subjects' totals", "density")
     ax.set_xlim(0, 1)
-    ax.set_ylim(0, max(1.6, 1.1 * float(check.pit.max()) * bins))
+    ax.set_ylim(0, 1.1 * max(check.pit_limits[1], float(check.pit.max()) * bins))
     return ax

@@ -288,9 +288,9 @@ class Report:
 
         yield paragraph(
             "Left: bars hang from the expected numbers of intervals with 0, 1, 2, ... events and "
-            "should end near zero. Right: bars should be level; a U shape means that counts vary "
-            "more than the model says, a hump that they vary less. Dashed: where 95% of bars "
-            "would be if intervals were independent."
+            "should end near zero. Right: bars should be level; a U shape means that subjects vary "
+            "more than the model says, a hump that they vary less. Dashed: where 95% of the bars "
+            "lie if the model is right. Both are on the data of the fit, which flatters a little."
         )
         for k, (name, model) in enumerate(self.models.items()):
             part = self.panel if self.by is None else _group(self.panel, self.by, name)
@@ -305,7 +305,7 @@ class Report:
             ) + plot(
                 f"pit-{k}", "Histogram of the probability integral transform: heights from "
                 f"{check.pit.min() * 10:.2f} to {check.pit.max() * 10:.2f}; 1 is ideal.",
-                "Probability integral transform of the counts.", small=True,
+                "Subjects' totals: probability integral transform.", small=True,
             ) + "</div>"  # fmt: skip
 
     def _method(self) -> Iterator[str]:

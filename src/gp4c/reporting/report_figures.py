@@ -105,7 +105,6 @@ def pit_figure(check: CountCheck) -> dict[str, Any]:
     """PIT histogram: flat if the model is right."""
     bins = len(check.pit)
     middle = (check.edges[:-1] + check.edges[1:]) / 2
-    spread = 1.96 * np.sqrt((bins - 1) / check.n_intervals)
     height = rounded(check.pit * bins)
     return {
         "kind": "bars",
@@ -115,9 +114,9 @@ def pit_figure(check: CountCheck) -> dict[str, Any]:
         "width": rounded(np.diff(check.edges) * 0.96),
         "name": "counted",
         "texts": [f"{value:.2f}" for value in height],
-        "xlabel": "probability integral transform",
+        "xlabel": "probability integral transform of subjects' totals",
         "ylabel": "density",
-        "lines": [1, round(1 - spread, 3), round(1 + spread, 3)],
+        "lines": [1, *(round(limit, 3) for limit in check.pit_limits)],
         "range": [0, 1],
     }
 
