@@ -52,6 +52,7 @@ $(VENV)/.docs: $(VENV)/.installed
 
 # Headless Chromium, the distribution's own; installing it needs Debian or Ubuntu and root (or sudo).
 $(VENV)/.browser: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --editable ".[browser]"
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
 	  { SUDO=$$([ "$$(id -u)" = 0 ] || echo sudo); \
 	    $$SUDO apt-get update -qq && \

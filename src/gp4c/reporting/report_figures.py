@@ -130,8 +130,8 @@ def rounded(values: Any) -> list[float]:
 
 
 def plain_text(text: object) -> str:
-    """Text of a user for Plotly, which would take tags in it for markup."""
-    return escape(str(text), quote=False)
+    """Text of a user for Plotly, which would take tags for markup and dollars for mathematics."""
+    return escape(str(text), quote=False).replace("$", "&#36;")
 
 
 def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> dict[str, Any]:

@@ -49,6 +49,16 @@
     return figure.line ? [bars, line] : [bars];
   }
 
+  // axes keep their range when bands change, so that the change is seen
+  function heights(figure) {
+    if (figure.kind === "bars") return undefined;
+    const values = figure.series.flatMap((series) => Object.values(series.bands).flat().concat([series.y]).flat());
+    const shown = values.filter((v) => v !== null && (!figure.log || v > 0));
+    const top = Math.max(...shown);
+    if (!figure.log) return [0, 1.05 * top || 1];
+    return [Math.log10(Math.min(...shown, 1) / 1.1), Math.log10(Math.max(top, 1) * 1.1)];
+  }
+
   function layout(figure) {
     const ink = css("--ink"), grid = css("--grid"), muted = css("--muted");
     const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: muted, tickcolor: muted, automargin: true };
@@ -63,9 +73,9 @@
       margin: { l: 60, r: 15, t: 15, b: 50 }, hovermode: figure.kind === "bars" ? "closest" : "x unified", shapes: shapes,
       hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: ink } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: css("--accent") },
-      legend: { orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0 }, bargap: 0.1, dragmode: "zoom",
+      legend: { orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0 }, bargap: 0.1, dragmode: "zoom", uirevision: "keep the zoom",
       xaxis: { ...axis, title: { text: figure.xlabel }, showgrid: false, tickvals: figure.ticks, ticktext: figure.tickNames, range: figure.range },
-      yaxis: { ...axis, title: { text: figure.ylabel }, rangemode: figure.log ? "normal" : "tozero", type: figure.log ? "log" : "linear", tickvals: figure.yticks, ticktext: figure.yticks },
+      yaxis: { ...axis, title: { text: figure.ylabel }, range: heights(figure), type: figure.log ? "log" : "linear", tickvals: figure.yticks, ticktext: figure.yticks },
     };
   }
 
