@@ -86,7 +86,9 @@ class GammaExposure:
         v = self.variance
         if v == 0.0:
             return -float(self.weights @ change)
-        moved = np.log1p(v * change / (1.0 + v * exposure))
+        share = v * change / (1.0 + v * exposure)
+        far = np.log1p(v * np.maximum(exposure + change, 0.0)) - np.log1p(v * exposure)
+        moved = np.where(share > -0.5, np.log1p(np.maximum(share, -0.5)), far)
         return -float(self.weights @ ((1.0 / v + self.events) * moved))
 
     def slope(self, exposure: Floats) -> Floats:

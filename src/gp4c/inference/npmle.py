@@ -208,7 +208,7 @@ def _chosen_sites(jumps: Floats, slopes: Gradient) -> Indices:
 def _quadratic_target(state: _Ascent, chosen: Indices) -> Floats | None:
     """Maximiser of the quadratic model over λ ≥ 0 on the chosen sites, (G,), or None.
 
-    The model is concave with the Poisson term. With frailty it may not be far from the maximum;
+    The model is concave with the Poisson term. With frailty it need not be, far from the maximum:
     there each direction of positive curvature is turned round, which keeps the step an ascent.
     """
     problem, slopes, term = state.problem, state.slopes, state.term

@@ -1,5 +1,6 @@
 """Maximum of the step-function likelihood: its conditions, three solvers, general optimisers."""
 
+import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -250,6 +251,26 @@ def test_gradient_and_improvement_agree_with_differences(seed):
         2e-6 * exposure
     )
     assert_allclose(term.curvature(exposure), numeric, rtol=1e-6)
+
+
+@pytest.mark.parametrize("change", [-1.0, -0.999, -0.4, 1e-12, 3.0])
+def test_gain_of_the_frailty_term_for_any_size_of_step(change):
+    exposure = np.array([0.3, 5.0, 1e18])
+    term = GammaExposure(2.5, np.array([0.0, 4.0, 10.0]), np.array([1.0, 2.0, 1.0]))
+    gained = term.gain(exposure, change * exposure)
+    with mpmath.workdps(50):
+        wanted = sum(
+            -w
+            * (mpmath.mpf(1) / 2.5 + n)
+            * mpmath.log((1 + 2.5 * (L + change * L)) / (1 + 2.5 * L))
+            for w, n, L in zip(
+                term.weights, term.events, [mpmath.mpf(e) for e in exposure], strict=True
+            )
+        )
+    assert_allclose(gained, float(wanted), rtol=1e-11)
+    assert GammaExposure(0.0, term.events, term.weights).gain(exposure, exposure) == -(
+        term.weights @ exposure
+    )
 
 
 def negative_multinomial(case, increments, variance):
