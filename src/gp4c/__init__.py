@@ -27,6 +27,8 @@ _HOMES = {
     "NPMPLGF": "gp4c.models.step",
     "HomogeneousPoisson": "gp4c.models.homogeneous",
     "load_model": "gp4c.models.persistence",
+    "compare": "gp4c.analysis.compare",
+    "cross_validate": "gp4c.analysis.validation",
 }
 
 __all__ = ["__version__", "exceptions", *_HOMES]
@@ -48,6 +50,8 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
+    from gp4c.analysis.compare import compare as compare
+    from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.data.datasets import list_datasets as list_datasets
     from gp4c.data.datasets import load_dataset as load_dataset
     from gp4c.data.events import RecurrentEvents as RecurrentEvents

@@ -98,6 +98,26 @@ class PanelEstimator:
         self._check_fitted()
         save_model(self, path)
 
+    # -- forecasts --------------------------------------------------------------------------
+
+    def forecast(
+        self,
+        start: ArrayLike,
+        stop: ArrayLike,
+        subjects: Any = None,
+        level: float = 0.9,
+        **options: Any,
+    ) -> Any:
+        """Predictive distribution of the counts in (start, stop].
+
+        For a new subject, for named ones given what was seen of them, or for ``"all"``. The
+        options are those of :func:`gp4c.models.forecast.forecast`.
+        """
+        from gp4c.models.forecast import forecast
+
+        self._check_fitted()
+        return forecast(self, start, stop, subjects, level, **options)
+
     # -- showing --------------------------------------------------------------------------
     # Reporting stands after models in the house; these two calls reach it by name, so that no
     # model depends on plotting.

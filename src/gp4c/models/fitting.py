@@ -12,8 +12,11 @@ from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.exposure import SUBJECT_COSTS
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, search, solve_q
 from gp4c.inference.integrate import Weighted, integrate, shape_laplace
+from gp4c.inference.mcmc import SamplerReport, sample_posterior
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
+from gp4c.inference.response import frailty_response
+from gp4c.inference.sampled import SampledPosterior
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.base import PanelEstimator
 
@@ -36,20 +39,22 @@ def mixture(
     parts: list[Weighted], kernel: str, window: tuple[float, float], rate: float
 ) -> Posterior:
     """Posterior from weighted optima of the bound."""
-    components = tuple(
-        Component(
-            weight=part.weight,
-            kernel=kernel,
-            length_scale=part.optimum.hyper.length_scale,
-            variance=part.optimum.hyper.variance,
-            prior_mean=part.optimum.hyper.mean,
-            inducing=part.optimum.work.prior.inducing,
-            mean=part.optimum.estep.q.mean,
-            root=part.optimum.estep.q.root,
-        )
-        for part in parts
+    return Posterior(tuple(_component(part, kernel) for part in parts), window, rate)
+
+
+def _component(part: Weighted, kernel: str) -> Component:
+    optimum, hyper = part.optimum, part.optimum.hyper
+    q = frailty_response(optimum)
+    return Component(
+        weight=part.weight,
+        kernel=kernel,
+        length_scale=hyper.length_scale,
+        variance=hyper.variance,
+        prior_mean=hyper.mean,
+        inducing=optimum.work.prior.inducing,
+        mean=q.mean,
+        root=q.root,
     )
-    return Posterior(components, window, rate)
 
 
 def exact_bound(problem: Problem, optimum: Optimum) -> float:
@@ -84,6 +89,8 @@ class Fit:
     best: Optimum
     parts: list[Weighted]
     log_evidence: float
+    sampled: SampledPosterior | None = None
+    report: SamplerReport | None = None
 
 
 def unit_mean(problem: Problem, mean: str | float) -> float | None:
@@ -146,6 +153,28 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
     return Fit(peaks[0], found.parts, found.log_evidence)
 
 
+def sample_fit(problem: Problem, fit: Fit, *, mean: str | float, hyper: str, seed: int) -> Fit:
+    """Replace the approximate posterior by draws of the exact one.
+
+    Hyper-parameters stay at the fit's (``hyper="optimize"``) or are sampled under the weak
+    priors; free weights stay at the fit's.
+    """
+    weights = None
+    if problem.effect == "weight":
+        weights = _subject_effects(problem, fit.parts)[0]
+    options: dict[str, Any] = {"random_state": seed, "weights": weights}
+    if hyper == "integrate":
+        options["free"] = free_coordinates(problem, unit_mean(problem, mean))
+        options["log_prior"] = _many_priors
+    draws, report = sample_posterior(problem, fit.best.hyper, **options)
+    return replace(fit, sampled=draws, report=report, log_evidence=report.log_evidence)
+
+
+def _many_priors(vectors: Any) -> Any:
+    """The weak prior at the columns of a (4, S) array."""
+    return np.array([weak_prior(vector)[0] for vector in vectors.T])
+
+
 def single_fit(optimum: Optimum) -> Fit:
     """One optimum as the whole posterior."""
     return Fit(optimum, [Weighted(optimum, 1.0)], optimum.estep.evaluation.bound.total)
@@ -162,8 +191,9 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     model.subject_effects_ = effects
     model.subject_totals_ = data.totals
     model.subject_expected_ = _expected_counts(problem, fit.parts)
-    model.posterior_ = mixture(fit.parts, model.kernel, data.window, rate)
-    scale = model.posterior_.scale
+    model.posterior_ = fit.sampled or mixture(fit.parts, model.kernel, data.window, rate)
+    model.sampler_ = fit.report
+    scale = rate / (data.window[1] - data.window[0])
     model.length_scale_ = hyper.length_scale * (data.window[1] - data.window[0])
     model.variance_ = hyper.variance * scale
     model.mean_ = float(hyper.mean * np.sqrt(scale))

@@ -16,6 +16,7 @@ from gp4c.models.fitting import (
     choose_effect,
     describe_data,
     find_fit,
+    sample_fit,
     single_fit,
     store_fit,
     subject_labels,
@@ -60,6 +61,10 @@ class GP4C(GaussianProcessModel):
         Subject effects that multiply the intensity: none; a gamma frailty, integrated out;
         "auto", whichever of these two the evidence prefers; or a free weight per subject (the
         paper's GP4CW).
+    method : {"vi", "mcmc"}
+        Variational posterior, in milliseconds to seconds; or draws of the exact posterior by
+        tempered sequential Monte Carlo, in seconds to minutes, with R̂ and effective sample sizes
+        in `sampler_`: the judge of the former.
     hyper : {"integrate", "optimize"}
         Integrate over the hyper-parameters (a, γ, g) under weak priors in units of the data
         (:mod:`gp4c.inference.priors`), or take them at the bound's maximum.
@@ -121,6 +126,7 @@ class GP4C(GaussianProcessModel):
         kernel: str = "se",
         mean: str | float = "learn",
         effect: str | None = "auto",
+        method: str = "vi",
         hyper: str = "integrate",
         optimizer: str = "natural",
         tol: float = 1e-6,
@@ -133,6 +139,7 @@ class GP4C(GaussianProcessModel):
         self.kernel = kernel
         self.mean = mean
         self.effect = effect
+        self.method = method
         self.hyper = hyper
         self.optimizer = optimizer
         self.tol = tol
@@ -201,6 +208,13 @@ class GP4C(GaussianProcessModel):
                     max_rounds=self.max_iter,
                 )
             )  # fmt: skip
+        if self.method == "mcmc" and problem.data.total > 0:
+            start = find_fit(
+                problem, mean=self.mean, hyper="optimize", tol=self.tol, max_iter=self.max_iter
+            )
+            return sample_fit(
+                problem, start, mean=self.mean, hyper=self.hyper, seed=self._seed(None)
+            )
         return find_fit(
             problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
         )
@@ -209,6 +223,7 @@ class GP4C(GaussianProcessModel):
         check_choice("count_term", self.count_term, COUNT_TERMS)
         if not 0 <= self.b <= 1:
             raise ValueError(f"b must be in [0, 1], not {self.b!r}")
+        check_choice("method", self.method, ("vi", "mcmc"))
         check_choice("optimizer", self.optimizer, ("natural", "vem"))
         if self.optimizer == "vem" and self.hyper != "optimize":
             raise ValueError("optimizer='vem' goes with hyper='optimize'")

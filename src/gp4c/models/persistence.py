@@ -40,6 +40,8 @@ _ESTIMATORS = {
 _RESULTS = {
     "Component": "gp4c.inference.posterior",
     "Posterior": "gp4c.inference.posterior",
+    "SampledPosterior": "gp4c.inference.sampled",
+    "SamplerReport": "gp4c.inference.mcmc",
     "Bound": "gp4c.inference.variational",
 }
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}

@@ -1,0 +1,45 @@
+"""Linear response: what the frailties' own uncertainty adds to the uncertainty of f.
+
+The bound treats frailties and f as independent a posteriori, which makes f too sure of its
+level: a high rate with low frailties fits nearly as well as the reverse. At the optimum the
+frailties can be integrated out exactly: the log-likelihood of subject k is then
+−(α + m) ln(α + R_k(f)) + …, whose curvature lacks (α + m)/(α + R_k)² ∇R_k ∇R_kᵀ of that of
+−υ_k R_k (docs/maths.md, section 6). The precision of q is lowered by that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.inference.hyper import Optimum
+from gp4c.inference.variational import Gaussian
+
+Floats = NDArray[np.float64]
+
+#: share of the correction that is tried next where all of it leaves no distribution
+BACK_OFF = 0.9
+
+
+def frailty_response(at: Optimum) -> Gaussian:
+    """q with the frailties' uncertainty in its covariance; the mean stays."""
+    exposure, evaluation, q = at.work.likelihood.exposure, at.estep.evaluation, at.estep.q
+    alpha = at.hyper.shape
+    if not np.isfinite(alpha) or exposure.totals is None:
+        return q
+    assert exposure.integrals is not None
+    assert exposure.by_subject is not None
+    expected = exposure.expected(evaluation.mean**2 + evaluation.variance)
+    # ∇_v R_k = 2 √γ ∫ E f · b over what was seen of the subject
+    inside = exposure.integrals.apply(evaluation.mean[:, None] * at.work.features)
+    gradients = 2 * np.sqrt(at.hyper.variance) * (exposure.by_subject @ inside)
+    weights = (alpha + exposure.totals) / (alpha + expected) ** 2
+    lost = gradients.T @ (weights[:, None] * gradients)
+    share = 1.0
+    while share > 0.1:
+        precision = q.precision - share * lost
+        corrected = Gaussian.from_natural(precision, precision @ q.mean)
+        if corrected is not None:
+            return corrected
+        share *= BACK_OFF
+    return q
