@@ -12,7 +12,16 @@ import time
 from pathlib import Path
 
 #: modules in this folder, in the order they run
-BENCHMARKS = ("startup", "simulation")
+BENCHMARKS = (
+    "startup",
+    "simulation",
+    "distinct",
+    "log_quadratic",
+    "classical",
+    "permutation_size",
+    "speed",
+    "synthetic_a",
+)
 
 
 def run(names: tuple[str, ...]) -> int:
