@@ -91,14 +91,13 @@ class Forecast:
         names = self.subjects if isinstance(self.subjects, list) else [self.subjects or "new"]
         shape = (len(names), len(self.start))
         low, high = self.interval
-        columns = {"mean": self.mean, "median": self.quantile(0.5), "low": low, "high": high}
         table = {
             "subject": np.repeat(np.array(names, dtype=object), shape[1]),
             "start": np.tile(self.start, shape[0]),
             "stop": np.tile(self.stop, shape[0]),
         }
-        for name, value in columns.items():
-            table[name] = np.asarray(value).ravel()
+        columns = {"mean": self.mean, "median": self.quantile(0.5), "low": low, "high": high}
+        table |= {name: np.asarray(value).ravel() for name, value in columns.items()}
         return pd.DataFrame(table).assign(level=self.level)
 
     def _who(self) -> str:
@@ -188,9 +187,8 @@ def forecast(
     pick: tuple[Any, ...] = (slice(None),) if several else (0,)
     if known is not None and not _is_all(subjects):
         pick = (0 if _is_label(subjects) else slice(None), *pick)
-    value = mean[pick]
     return Forecast(
-        mean=float(value) if value.ndim == 0 else value,
+        mean=mean[pick].item() if mean[pick].ndim == 0 else mean[pick],
         draws=draws[(slice(None), *pick)],
         level=level,
         start=first,
