@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
@@ -39,9 +39,6 @@ from gp4c.cli.tables import (
     WindowOption,
     read_source,
 )
-
-if TYPE_CHECKING:
-    from gp4c.reporting.curves import Curves
 
 
 def fit(
@@ -85,7 +82,7 @@ def fit(
             bootstraps=bootstrap, seed=seed, say=say,
         )  # fmt: skip
         say("summing up")
-        result = FitResult(fitted, by, level, seed)
+        result = FitResult(fitted, by, level, seed, with_curves=out is not None)
         if not quiet:
             typer.echo(result.json() if as_json else result.text())
         if out is None:
@@ -99,11 +96,18 @@ def fit(
 class FitResult:
     """Everything that is said about a fit, computed once: texts, tables, plots."""
 
-    def __init__(self, fitted: list[FittedGroup], by: str | None, level: float, seed: int) -> None:
+    def __init__(
+        self, fitted: list[FittedGroup], by: str | None, level: float, seed: int, with_curves: bool
+    ) -> None:
+        from gp4c.reporting.curves import curves_of
         from gp4c.reporting.summary import summarise
 
         self.fitted, self.by, self.level, self.seed = fitted, by, level, seed
-        self.summaries = [summarise(group.model, level=level) for group in fitted]
+        self.curves = [curves_of(g.model, levels=(level,)) for g in fitted] if with_curves else []
+        self.summaries = [
+            summarise(group.model, level=level, curves=self.curves[k] if with_curves else None)
+            for k, group in enumerate(fitted)
+        ]
         self.file_names = _file_names([group.name for group in fitted])
 
     def text(self) -> str:
@@ -134,23 +138,21 @@ class FitResult:
 
     def writers(self) -> dict[str, Writer]:
         """Files for ``--out``: name -> function that writes it."""
-        from gp4c.reporting.curves import curves_of
         from gp4c.reporting.tables import write_csv
 
-        curves = [curves_of(group.model, levels=(self.level,)) for group in self.fitted]
         files: dict[str, Writer] = {
             name: group.model.save for name, group in zip(self.file_names, self.fitted, strict=True)
         }
-        files["curves.csv"] = lambda path: write_csv(self._table(curves), path)
-        files |= self._plots(curves)
+        files["curves.csv"] = lambda path: write_csv(self._table(), path)
+        files |= self._plots()
         files["summary.txt"] = lambda path: path.write_text(self.text() + "\n", encoding="utf-8")
         files["summary.json"] = lambda path: path.write_text(self.json() + "\n", encoding="utf-8")
         return files
 
-    def _table(self, curves: list[Curves]) -> Any:
+    def _table(self) -> Any:
         import pandas as pd
 
-        frames = [c.to_frame() for c in curves]
+        frames = [c.to_frame() for c in self.curves]
         if self.by is None:
             return frames[0]
         names = [group.name for group in self.fitted]
@@ -158,7 +160,7 @@ class FitResult:
             [frame.assign(group=name) for name, frame in zip(names, frames, strict=True)]
         )[["group", *frames[0].columns]]
 
-    def _plots(self, curves: list[Curves]) -> dict[str, Writer]:
+    def _plots(self) -> dict[str, Writer]:
         from gp4c.reporting.plot_style import save_plot
         from gp4c.reporting.plots import plot_cumulative, plot_groups, plot_intensity
 
@@ -166,14 +168,14 @@ class FitResult:
             if self.by is None:
                 one = plot_intensity if what == "intensity" else plot_cumulative
                 panel = self.fitted[0].panel
-                return lambda ax: one(curves[0], ax, level=self.level, panel=panel)
-            named = {str(g.name): c for g, c in zip(self.fitted, curves, strict=True)}
+                return lambda ax: one(self.curves[0], ax, level=self.level, panel=panel)
+            named = {str(g.name): c for g, c in zip(self.fitted, self.curves, strict=True)}
             return lambda ax: plot_groups(named, ax, what=what, level=self.level, title=self.by)
 
         def save(what: str) -> Writer:
             return lambda path: save_plot(draw(what), path)
 
-        smooth = all(c.rate is not None for c in curves)
+        smooth = all(c.rate is not None for c in self.curves)
         names = ["intensity", "cumulative"] if smooth else ["cumulative"]
         return {f"{what}.{end}": save(what) for what in names for end in ("png", "svg")}
 

@@ -87,7 +87,10 @@ class Report:
     @cached_property
     def summaries(self) -> dict[str, ModelSummary]:
         """Summaries of all groups."""
-        return {name: summarise(m, level=self.level) for name, m in self.models.items()}
+        return {
+            name: summarise(m, level=self.level, curves=self.curves[name])
+            for name, m in self.models.items()
+        }
 
     @property
     def first(self) -> Any:
@@ -252,8 +255,9 @@ class Report:
             "Number of events from the start of the forecast to each time: median and "
             "<span data-level></span> prediction interval.",
         )  # fmt: skip
-        notes = {f.note for _, f in self.forecasts.values() if f.note}
-        yield from (paragraph(note) for note in sorted(notes))
+        for name, (_, forecast) in self.forecasts.items():
+            if forecast.note:
+                yield paragraph(f"{name}: {forecast.note}" if self.by else forecast.note)
 
     def _data(self) -> Iterator[str]:
         if self.panel is None:

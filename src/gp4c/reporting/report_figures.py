@@ -114,7 +114,7 @@ def pit_figure(check: CountCheck) -> dict[str, Any]:
         "width": rounded(np.diff(check.edges) * 0.96),
         "name": "counted",
         "texts": [f"{value:.2f}" for value in height],
-        "xlabel": "probability integral transform of subjects' totals",
+        "xlabel": "PIT of subjects' totals",
         "ylabel": "density",
         "lines": [1, *(round(limit, 3) for limit in check.pit_limits)],
         "range": [0, 1],

@@ -13,6 +13,8 @@ from gp4c.reporting.summary_rows import Row, rows_of, title_of, warnings_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gp4c.reporting.curves import Curves
+
 _WIDTH = 80
 _NAME_WIDTH = 22
 
@@ -96,7 +98,7 @@ class ModelSummary:
         return "".join(parts)
 
 
-def summarise(model: Any, *, level: float = 0.95) -> ModelSummary:
+def summarise(model: Any, *, level: float = 0.95, curves: Curves | None = None) -> ModelSummary:
     """Summarise a fitted estimator.
 
     Parameters
@@ -105,6 +107,8 @@ def summarise(model: Any, *, level: float = 0.95) -> ModelSummary:
         Any fitted estimator of gp4c.
     level : float in (0, 1)
         Level of the bands.
+    curves : Curves, optional
+        The model's curves, if they have been evaluated already: saves doing it again.
 
     Returns
     -------
@@ -120,7 +124,8 @@ def summarise(model: Any, *, level: float = 0.95) -> ModelSummary:
     'yes, after 1 step'
     """
     model._check_fitted()
-    return ModelSummary(title_of(model), tuple(rows_of(model, level)), tuple(warnings_of(model)))
+    rows = tuple(rows_of(model, level, curves))
+    return ModelSummary(title_of(model), rows, tuple(warnings_of(model)))
 
 
 def _wrapped(head: str, text: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gp4c.reporting.curves import N_POINTS, bands_of, is_step
+from gp4c.reporting.curves import N_POINTS, Curves, bands_of, is_step
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent
 
 #: what each estimator is, in one line
@@ -45,10 +45,10 @@ def title_of(model: Any) -> str:
     return f"{name}: {TITLES[name]}" if name in TITLES else name
 
 
-def rows_of(model: Any, level: float) -> Iterator[Row]:
-    """All rows, section by section."""
+def rows_of(model: Any, level: float, curves: Curves | None = None) -> Iterator[Row]:
+    """All rows, section by section; `curves`, if they are there already, save work."""
     yield from _data_rows(model)
-    yield from _result_rows(model, level)
+    yield from _result_rows(model, level, curves)
     yield from _curve_rows(model)
     yield from _subject_rows(model)
     yield from _fit_rows(model)
@@ -69,12 +69,15 @@ def _data_rows(model: Any) -> Iterator[Row]:
     yield Row(section, "window", text, low=low, high=high)
 
 
-def _result_rows(model: Any, level: float) -> Iterator[Row]:
+def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Row]:
     section, (_, end), unit = "Result", model.window_, model.time_unit_
-    at_end = np.array([end])
     value = float(model.cumulative(end))
-    band = bands_of(model, "cumulative", at_end, levels=(level,)).get(level)
-    limits = {} if band is None else {"low": float(band[0][0]), "high": float(band[1][0])}
+    if curves is not None and curves.times[-1] == end and level in curves.cumulative_bands:
+        bands = curves.cumulative_bands
+    else:
+        bands = bands_of(model, "cumulative", np.array([end]), levels=(level,))
+    band = bands.get(level)
+    limits = {} if band is None else {"low": float(band[0][-1]), "high": float(band[1][-1])}
     yield Row(
         section, "mean number of events", _with_band(value, limits, level)
         + f" by {moment(end, unit)}, per subject", value, **limits,
