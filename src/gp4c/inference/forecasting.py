@@ -90,6 +90,21 @@ class SubjectHistories:
             data.exposure[first],
         )  # fmt: skip
 
+    @classmethod
+    def of_all(cls, *sources: PanelCounts | RecurrentEvents | None) -> SubjectHistories:
+        """Histories of the subjects of several containers, one after the other."""
+        parts = [cls.of(source) for source in sources if source is not None]
+        sizes = np.cumsum([0, *(len(part.subjects) for part in parts)])
+        labels = [np.asarray(part.subjects, dtype=object) for part in parts]
+        return cls(
+            labels[0] if len(parts) == 1 else np.concatenate(labels),
+            np.concatenate([part.totals for part in parts]),
+            np.concatenate([part.span_subject + n for part, n in zip(parts, sizes, strict=False)]),
+            np.concatenate([part.span_start for part in parts]),
+            np.concatenate([part.span_stop for part in parts]),
+            np.concatenate([part.span_exposure for part in parts]),
+        )
+
     def take(self, positions: Indices) -> SubjectHistories:
         """Those at the given positions, in the given order."""
         new = np.full(len(self.subjects), -1)

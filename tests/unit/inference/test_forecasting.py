@@ -139,3 +139,11 @@ def test_histories_of_exact_times_match_those_of_the_counts():
     assert np.array_equal(ours.totals, theirs.totals)
     assert_allclose(ours.span_stop, theirs.span_stop, **ROUNDING)
     assert np.array_equal(ours.span_start, theirs.span_start)
+
+
+def test_histories_of_several_sources_follow_one_another():
+    panel, events = gp4c.simulate_panel(0.2, n_subjects=5, random_state=3)
+    both = SubjectHistories.of_all(panel, None, events)
+    assert both.totals.tolist() == SubjectHistories.of(panel).totals.tolist() * 2
+    lengths = (both.span_stop - both.span_start)[None]
+    assert_allclose(both.expected(lengths), np.full((1, 10), 60.0), **ROUNDING)

@@ -107,6 +107,19 @@ def test_the_fleet_is_the_sum_with_its_dependence(smooth, panel):
     assert fleet.draws.std() > 1.3 * np.sqrt(each.draws.var(axis=0).sum())
 
 
+def test_a_repeat_of_the_whole_study_is_as_uncertain_as_counts_make_it():
+    # the fleet's total rate is known from its N events: a repeat has variance N + N, however
+    # strong the frailty, because a curve that is too high goes with effects that are too low
+    panel = gp4c.simulate_panel(
+        ([0, 50], [0.05, 0.25]), window=(0, 50), n_subjects=60, n_intervals=6, frailty=1.2,
+        random_state=101,
+    )[0]  # fmt: skip
+    model = gp4c.GP4C(count_term="pointwise", effect="gamma").fit(panel)
+    repeat = forecast(model, 0, 50, subjects="all", history=panel)
+    assert_allclose(repeat.mean, panel.n_events, rtol=0.01)
+    assert_allclose(repeat.draws.std(), np.sqrt(2 * panel.n_events), rtol=0.05)
+
+
 def test_windows_add_up(smooth):
     both = forecast(smooth, [0, 15], [15, 33])
     whole = forecast(smooth, 0, 33)
