@@ -29,6 +29,7 @@ _HOMES = {
     "load_model": "gp4c.models.persistence",
     "compare": "gp4c.analysis.compare",
     "cross_validate": "gp4c.analysis.validation",
+    "score_differences": "gp4c.analysis.validation",
 }
 
 __all__ = ["__version__", "exceptions", *_HOMES]
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
     from gp4c.analysis.compare import compare as compare
     from gp4c.analysis.validation import cross_validate as cross_validate
+    from gp4c.analysis.validation import score_differences as score_differences
     from gp4c.data.datasets import list_datasets as list_datasets
     from gp4c.data.datasets import load_dataset as load_dataset
     from gp4c.data.events import RecurrentEvents as RecurrentEvents

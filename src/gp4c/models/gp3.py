@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
+from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Problem
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.fitting import (
@@ -81,5 +82,6 @@ class GP3(GaussianProcessModel):
         self.time_unit_ = events.time_unit
         self.subjects_ = subject_labels(None, events)
         self.data_summary_ = describe_data(None, events)
+        self.histories_ = SubjectHistories.of_all(None, events)
         warn_unless_converged(self, fit.best)
         return self

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import Observations, observe
+from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Problem
 from gp4c.inference.likelihood import COUNT_TERMS
 from gp4c.inference.threads import one_blas_thread
@@ -192,6 +193,7 @@ class GP4C(GaussianProcessModel):
         self.time_unit_ = panel.time_unit
         self.subjects_ = subject_labels(panel, events)
         self.data_summary_ = describe_data(panel, events)
+        self.histories_ = SubjectHistories.of_all(panel, events)
         warn_unless_converged(self, fit.best)
         return self
 

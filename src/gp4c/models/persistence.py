@@ -40,6 +40,7 @@ _ESTIMATORS = {
 _RESULTS = {
     "Component": "gp4c.inference.posterior",
     "Posterior": "gp4c.inference.posterior",
+    "SubjectHistories": "gp4c.inference.forecasting",
     "SampledPosterior": "gp4c.inference.sampled",
     "SamplerReport": "gp4c.inference.mcmc",
     "Bound": "gp4c.inference.variational",
