@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ def visits_panel(
     for subject in range(n_subjects):
         cuts = np.sort(rng.uniform(0.0, 1.0, n_intervals + 1))
         cuts[0], cuts[-1] = (0.0, 1.0) if subject == 0 else (cuts[0], cuts[-1])
-        for low, high in zip(cuts[:-1], cuts[1:], strict=True):
+        for low, high in pairwise(cuts):
             exposure = rng.uniform(0.5, 2.0) if with_exposure else 1.0
             rate = level * effects[subject] * (1.0 + np.sin(3.0 * (low + high)))
             rows["subject"].append(subject)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
-from tolerances import CLOSED_FORM, FINITE_DIFFERENCE, ROUNDING
 
 from gp4c.design.kernels import KERNELS, SquaredExponential
+from tolerances import CLOSED_FORM, FINITE_DIFFERENCE, ROUNDING
 
 LENGTH_SCALES = [0.05, 0.3, 2.0]
 
@@ -71,7 +71,10 @@ def test_closed_form_integrals_agree_with_quadrature(
     options = {"epsabs": 1e-14, "epsrel": 1e-13, "limit": 200, "points": [z[1], z[2]]}
     single = [quad(bump, low, high, args=(i,), **options)[0] for i in range(4)]
     double = [
-        [quad(lambda x, i=i, l=l: bump(x, i) * bump(x, l), low, high, **options)[0] for l in range(4)]
+        [
+            quad(lambda x, i=i, j=j: bump(x, i) * bump(x, j), low, high, **options)[0]
+            for j in range(4)
+        ]
         for i in range(4)
     ]
     assert_allclose(kernel.integral(z, *ends, length_scale)[0], single, **CLOSED_FORM)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import visits_panel
-from tolerances import ROUNDING
 
 from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
 from gp4c.design.observations import Observations, observe
+from problems import visits_panel
+from tolerances import ROUNDING
 
 WINDOW = (3.0, 53.0)
 LENGTH = WINDOW[1] - WINDOW[0]

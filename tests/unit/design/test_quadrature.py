@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,12 +11,12 @@ from hypothesis import strategies as st
 from numpy.polynomial import Polynomial
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
-from tolerances import CLOSED_FORM, ROUNDING
 
 from gp4c.design import quadrature
 from gp4c.design.kernels import KERNELS, SquaredExponential
 from gp4c.design.quadrature import Grid, IntervalIntegrals, gauss_legendre
 from gp4c.inference.hyper import COARSE_ORDER, FINE_ORDER, MAX_SPACING, STRETCH
+from tolerances import CLOSED_FORM, ROUNDING
 
 
 def random_intervals(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -76,7 +78,9 @@ def test_grid_integrals_of_the_squared_exponential_are_its_closed_forms(
     kernel, grid = SquaredExponential(), Grid.on(z, order)
     integrals = IntervalIntegrals(grid, start, stop)
     k = kernel(np.abs(grid.nodes[:, None] - z), length_scale)
-    assert_allclose(integrals.apply(k), kernel.integral(z, start, stop, length_scale), **CLOSED_FORM)
+    assert_allclose(
+        integrals.apply(k), kernel.integral(z, start, stop, length_scale), **CLOSED_FORM
+    )
     products = (k[:, :, None] * k[:, None, :]).reshape(len(k), -1)
     overlap = kernel.overlap(z, start, stop, length_scale).reshape(50, -1)
     assert_allclose(integrals.apply(products), overlap, **CLOSED_FORM)
@@ -94,16 +98,15 @@ def test_grid_integrals_of_matern_kernels_agree_with_quadrature(
     grid = Grid.on(z, FINE_ORDER)
     integrals = IntervalIntegrals(grid, np.array([interval[0]]), np.array([interval[1]]))
     inside = z[(z > interval[0]) & (z < interval[1])]
-    for i, l in [(0, 0), (2, 3), (4, 4), (8, 1)]:
+    for i, j in [(0, 0), (2, 3), (4, 4), (8, 1)]:
 
-        def product(x: float, i: int = i, l: int = l) -> float:
-            distance = np.abs(np.array([x - z[i], x - z[l]]))
+        def product(x: float, i: int = i, j: int = j) -> float:
+            distance = np.abs(np.array([x - z[i], x - z[j]]))
             return float(np.prod(kernel(distance, length_scale)))
 
         edges = [interval[0], *inside, interval[1]]
         expected = sum(
-            quad(product, low, high, epsabs=1e-15, epsrel=1e-13)[0]
-            for low, high in zip(edges[:-1], edges[1:], strict=True)
+            quad(product, low, high, epsabs=1e-15, epsrel=1e-13)[0] for low, high in pairwise(edges)
         )
         values = np.array([product(x) for x in grid.nodes])
         assert_allclose(integrals.apply(values)[0], expected, **CLOSED_FORM)

@@ -70,7 +70,7 @@ def test_steps_are_never_longer_than_the_radius() -> None:
 
     def function(x: np.ndarray) -> tuple[float, np.ndarray]:
         seen.append(float(x[0]))
-        return -abs(float(x[0]) - 5.0) ** 1.5, np.array([1.5 * np.sqrt(abs(5.0 - x[0]))])
+        return -(abs(float(x[0]) - 5.0) ** 1.5), np.array([1.5 * np.sqrt(abs(5.0 - x[0]))])
 
     maximise(function, np.zeros(1), WIDE[:1], tol=1e-3, max_iter=5, radius=0.25)
     assert np.abs(np.diff(seen)).max() <= 0.25 + 1e-12

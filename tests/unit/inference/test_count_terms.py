@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from problems import central_difference
 from scipy.integrate import quad
 from scipy.special import digamma
 from scipy.stats import norm, poisson
-from tolerances import CLOSED_FORM, FINITE_DIFFERENCE
 
 from gp4c.design.quadrature import Grid, IntervalIntegrals
 from gp4c.inference.count_terms import LEMMA2_CONSTANT, lemma2, pointwise
 from gp4c.inference.log_square import expected_log_square
+from problems import central_difference
+from tolerances import CLOSED_FORM, FINITE_DIFFERENCE
 
 SHARES = st.floats(0.0, 1.0)
 LOG_RATIOS = st.floats(-6.0, 6.0)  # log10 of φ = (μ/σ)², the range of the paper's section 4.3
@@ -76,7 +76,7 @@ def test_the_best_b_of_the_papers_figure_comes_back() -> None:
     assert_allclose(shares[int(np.argmin(spread))], 0.3061, atol=5e-5)
 
 
-# -- the terms on a grid ---------------------------------------------------------------------
+# -- the terms on a grid -------------------------------------------------------------------------
 
 GRID = Grid.on(np.linspace(0.0, 1.0, 6), 14)
 START, STOP = np.array([0.0, 0.15, 0.4, 0.7]), np.array([1.0, 0.16, 0.83, 0.9])

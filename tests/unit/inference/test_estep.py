@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from problems import gaussian, observed, random_q, visits_panel, workspace
-from tolerances import NEVER_DOWN, SAME_MAXIMISER, SAME_MAXIMUM
 
 from gp4c.inference.estep import EStep, e_step, natural_e_step, quasi_newton_e_step
 from gp4c.inference.hyper import positive_start
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Workspace
+from problems import gaussian, observed, random_q, visits_panel, workspace
+from tolerances import NEVER_DOWN, SAME_MAXIMISER, SAME_MAXIMUM
 
 COUNT_TERMS = ["lemma2", "pointwise", "exact"]
 EFFECTS = [None, "weight", "gamma"]
@@ -151,7 +151,7 @@ def test_mirrored_starts_end_in_mirrored_optima() -> None:
     assert_allclose(plus.q.mean, -minus.q.mean, rtol=1e-4, atol=1e-4)
 
 
-# -- hard cases: hyper-parameters far from the data, many events ----------------------------------
+# -- hard cases: hyper-parameters far from the data, many events ---------------------------------
 
 
 def hard_problem(

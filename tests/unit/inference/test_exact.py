@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import central_difference, gaussian, random_q, symmetric_directions
-from tolerances import FINITE_DIFFERENCE, STANDARD_ERRORS
 
 from gp4c.design.kernels import KERNELS
 from gp4c.design.quadrature import Grid
@@ -14,6 +12,8 @@ from gp4c.inference.exact import SMALL_BLOCK, Block, block_orders, build_blocks
 from gp4c.inference.log_quadratic import expected_log_quadratic
 from gp4c.inference.log_square import expected_log_square
 from gp4c.inference.sparse_prior import Hyper, SparsePrior
+from problems import central_difference, gaussian, random_q, symmetric_directions
+from tolerances import FINITE_DIFFERENCE, STANDARD_ERRORS
 
 HYPER = Hyper(0.25, 0.6, 0.8)
 

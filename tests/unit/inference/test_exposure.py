@@ -7,17 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from problems import central_difference, observed, visits_panel
 from scipy.integrate import quad
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 from scipy.stats import gamma as gamma_law
 from scipy.stats import nbinom
-from tolerances import FINITE_DIFFERENCE, ROUNDING
 
 from gp4c.design.quadrature import Grid
 from gp4c.inference.exposure import SMALLEST_WEIGHT, GammaFrailty, PaperWeights
 from gp4c.inference.likelihood import Likelihood
+from problems import central_difference, observed, visits_panel
+from tolerances import FINITE_DIFFERENCE, ROUNDING
 
 TOTALS = st.integers(0, 200)
 EXPECTED = st.floats(0.01, 300.0)

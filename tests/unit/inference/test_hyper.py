@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import central_difference, observed, visits_panel
 from scipy.optimize import minimize
-from tolerances import NEVER_DOWN, RE_OPTIMISED
 
 from gp4c.data.panel import PanelCounts
 from gp4c.design.kernels import KERNELS
@@ -25,6 +23,8 @@ from gp4c.inference.hyper import (
 )
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Sites
+from problems import central_difference, observed, visits_panel
+from tolerances import NEVER_DOWN, RE_OPTIMISED
 
 DATA = observed(visits_panel(31, 8, 4, level=2.0))
 
@@ -128,7 +128,7 @@ def test_the_frailty_shape_is_where_its_derivative_vanishes() -> None:
         assert best_value(task, moved, found.estep) < found.value
 
 
-# -- signs of f ------------------------------------------------------------------------------------
+# -- signs of f ----------------------------------------------------------------------------------
 
 
 def crossing_f(x: np.ndarray) -> np.ndarray:

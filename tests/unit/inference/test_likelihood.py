@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import central_difference, observed, visits_panel
 from scipy.integrate import quad
-from tolerances import CLOSED_FORM, FINITE_DIFFERENCE, ROUNDING
 
 from gp4c.data.events import RecurrentEvents
 from gp4c.design.observations import Observations, observe
 from gp4c.design.quadrature import Grid
 from gp4c.inference.count_terms import LEMMA2_CONSTANT
 from gp4c.inference.likelihood import Likelihood
+from problems import central_difference, observed, visits_panel
+from tolerances import CLOSED_FORM, FINITE_DIFFERENCE, ROUNDING
 
 GRID = Grid.on(np.linspace(0.0, 1.0, 5), 10)
 MEAN = 0.9 + 0.4 * np.sin(4 * GRID.nodes)

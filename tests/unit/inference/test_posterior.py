@@ -1,22 +1,23 @@
-"""The posterior: SciPy's noncentral chi-square, dense covariances, sampling, and the prior far away."""
+"""The posterior: SciPy's noncentral chi-square, dense covariances, sampling, the prior."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import random_q
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.stats import ncx2
-from tolerances import CLOSED_FORM, QUANTILE, STANDARD_ERRORS
 
 from gp4c.design.kernels import KERNELS
 from gp4c.design.quadrature import gauss_legendre
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.sparse_prior import JITTER
+from problems import random_q
+from tolerances import CLOSED_FORM, QUANTILE, STANDARD_ERRORS
 
 WINDOW, RATE = (10.0, 60.0), 7.0
 LENGTH = WINDOW[1] - WINDOW[0]
@@ -69,7 +70,7 @@ def quadratic_form(c: Component, low: float, high: float) -> tuple[np.ndarray, n
     return root * mean, root[:, None] * covariance * root
 
 
-# -- moments and quantiles of the intensity ----------------------------------------------------------
+# -- moments and quantiles of the intensity ------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -151,7 +152,7 @@ def test_draws_of_a_smooth_process_are_smooth() -> None:
     assert_allclose((draws[1] - draws[0]).var(), expected, rtol=0.15)
 
 
-# -- integrals ----------------------------------------------------------------------------------------
+# -- integrals -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
@@ -165,8 +166,7 @@ def test_expected_integrals_are_integrals_of_the_expected_intensity(kernel: str)
     for low, high in zip(START, STOP, strict=True):
         edges = [low, *knots[(knots > low) & (knots < high)], high]
         expected = sum(
-            quad(intensity, a, b, epsabs=1e-13, epsrel=1e-12)[0]
-            for a, b in zip(edges[:-1], edges[1:], strict=True)
+            quad(intensity, a, b, epsabs=1e-13, epsrel=1e-12)[0] for a, b in pairwise(edges)
         )
         ours = posterior.expected_integral(np.array([low]), np.array([high]))[0]
         assert_allclose(ours, expected, **CLOSED_FORM)
@@ -175,7 +175,7 @@ def test_expected_integrals_are_integrals_of_the_expected_intensity(kernel: str)
 def test_cumulants_are_those_of_the_quadratic_form_in_node_space() -> None:
     # κ₂ = 2 tr A² + 4 dᵀAd and κ₃ = 8 tr A³ + 24 dᵀA²d of the dense process, residual included
     posterior = single(seed=9)
-    (_, ours), = posterior._integral_cumulants(START, STOP)
+    ((_, ours),) = posterior._integral_cumulants(START, STOP)
     for j, (low, high) in enumerate(zip(posterior.unit(START), posterior.unit(STOP), strict=True)):
         d, A = quadratic_form(posterior.components[0], low, high)
         first = d @ d + np.trace(A)
@@ -235,6 +235,19 @@ def test_variance_and_mean_of_a_mixture_by_sampling() -> None:
     assert np.all(np.abs(centred.mean(axis=0) - ours) < STANDARD_ERRORS * error)
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="interpolating rough draws over a part of a panel gives negative integrals, clipped to "
+    "0: about one draw in 500 makes an event on a short interval impossible",
+)
+def test_draws_of_short_integrals_are_positive() -> None:
+    start = np.linspace(10.0, 59.0, 300)
+    draws = single(seed=18, size=7).sample_integrals(
+        start, start + 0.02, 500, np.random.default_rng(18)
+    )
+    assert draws.min() > 0.0
+
+
 def test_draws_of_integrals_add_up() -> None:
     ends = np.array([10.0, 18.0, 41.0, 60.0])
     start, stop = np.append(ends[:-1], 10.0), np.append(ends[1:], 60.0)
@@ -243,7 +256,7 @@ def test_draws_of_integrals_add_up() -> None:
     assert draws.min() >= 0.0
 
 
-# -- quantiles of integrals: Jensen and Solomon's law is an approximation -------------------------------
+# -- quantiles of integrals: Jensen and Solomon's law is an approximation ------------------------
 
 LEVELS = np.array([0.025, 0.25, 0.5, 0.75, 0.975])
 
@@ -282,7 +295,7 @@ def test_lower_quantiles_of_diffuse_integrals() -> None:
     assert np.abs(errors[0]).max() < 0.01
 
 
-# -- outside the window --------------------------------------------------------------------------------
+# -- outside the window --------------------------------------------------------------------------
 
 
 def test_far_outside_the_model_is_its_prior() -> None:
@@ -305,8 +318,7 @@ def test_integrals_across_the_windows_end(ends: tuple[float, float]) -> None:
 
     edges = np.linspace(*ends, int(np.ceil((ends[1] - ends[0]) / a)) + 2)
     expected = sum(
-        quad(intensity, low, high, epsabs=1e-12, epsrel=1e-12)[0]
-        for low, high in zip(edges[:-1], edges[1:], strict=True)
+        quad(intensity, low, high, epsabs=1e-12, epsrel=1e-12)[0] for low, high in pairwise(edges)
     )
     ours = posterior.expected_integral(np.array([ends[0]]), np.array([ends[1]]))[0]
     assert_allclose(ours, expected, rtol=1e-9)
@@ -337,7 +349,7 @@ def test_draws_far_outside_have_the_variance_of_the_prior() -> None:
     assert_allclose(draws.var(), RATE**2 * per_length * length, rtol=0.15)
 
 
-# -- mixtures -------------------------------------------------------------------------------------------
+# -- mixtures ------------------------------------------------------------------------------------
 
 
 def test_a_mixture_answers_with_the_weighted_answers() -> None:

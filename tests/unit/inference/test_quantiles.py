@@ -8,16 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
-from tolerances import QUANTILE
 
 from gp4c.inference.quantiles import quadratic_form_cdf, simultaneous_level, solve_quantiles
+from tolerances import QUANTILE
 
 LEVELS = np.array([1e-6, 0.005, 0.25, 0.5, 0.9, 0.999])
 
 
 @pytest.mark.parametrize(
     "law",
-    [stats.expon(scale=3.0), stats.gamma(0.4), stats.ncx2(1, 7.0), stats.lognorm(1.5), stats.beta(2, 5)],
+    [
+        stats.expon(scale=3.0),
+        stats.gamma(0.4),
+        stats.ncx2(1, 7.0),
+        stats.lognorm(1.5),
+        stats.beta(2, 5),
+    ],
     ids=["exponential", "gamma", "noncentral-chi2", "lognormal", "beta"],
 )
 def test_quantiles_are_scipys(law: stats.rv_continuous) -> None:
@@ -51,7 +57,7 @@ def test_a_level_below_the_mass_at_the_bracket_gives_its_end() -> None:
     assert_allclose(found, 0.0, atol=1e-12)
 
 
-# -- Jensen and Solomon's law of a quadratic form -----------------------------------------------------
+# -- Jensen and Solomon's law of a quadratic form ------------------------------------------------
 
 
 def form_cdf(x: np.ndarray, weights: np.ndarray, phi: np.ndarray) -> np.ndarray:
@@ -112,7 +118,7 @@ def test_an_empty_form_is_zero() -> None:
     assert ours[1] == 1.0
 
 
-# -- simultaneous bands --------------------------------------------------------------------------------
+# -- simultaneous bands --------------------------------------------------------------------------
 
 
 def test_one_point_needs_no_widening() -> None:

@@ -11,9 +11,9 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 from scipy.stats import gamma as gamma_law
 from scipy.stats import nbinom, poisson
-from tolerances import ROUNDING, STANDARD_ERRORS
 
 from gp4c.inference.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
+from tolerances import ROUNDING, STANDARD_ERRORS
 
 COUNT = np.array([2.0, 0.0, 5.0, 1.0, 3.0])
 EXPOSURE = np.array([1.0, 2.0, 0.5, 1.0, 1.5])
@@ -47,7 +47,7 @@ def test_the_frailty_of_a_new_subject_is_integrated_out(shape: float) -> None:
     ours = subject_log_likelihoods(ROWS, INTEGRALS, effect="gamma", shape=shape) - FACTORIALS
     for s in range(2):
         for k in range(3):
-            mine = SUBJECT == k
+            mine = k == SUBJECT
             means = EXPOSURE[mine] * INTEGRALS[s, INTERVAL[mine]]
 
             def integrand(y: float, mine: np.ndarray = mine, means: np.ndarray = means) -> float:

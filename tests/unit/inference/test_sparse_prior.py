@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
-from tolerances import FINITE_DIFFERENCE, ROUNDING
 
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.sparse_prior import JITTER, Hyper, SparsePrior
+from tolerances import FINITE_DIFFERENCE, ROUNDING
 
 X = np.linspace(0.0, 1.0, 31)
 

@@ -7,6 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
+from scipy.special import logsumexp
+
+from gp4c.design.kernels import SquaredExponential
+from gp4c.inference.count_terms import LEMMA2_CONSTANT
+from gp4c.inference.estep import e_step
+from gp4c.inference.sparse_prior import JITTER, Hyper
+from gp4c.inference.variational import Gaussian
 from problems import (
     central_difference,
     gaussian,
@@ -16,21 +23,14 @@ from problems import (
     visits_panel,
     workspace,
 )
-from scipy.special import logsumexp
 from tolerances import CLOSED_FORM, FINITE_DIFFERENCE, ROUNDING, STANDARD_ERRORS
-
-from gp4c.design.kernels import SquaredExponential
-from gp4c.inference.count_terms import LEMMA2_CONSTANT
-from gp4c.inference.estep import e_step
-from gp4c.inference.sparse_prior import JITTER, Hyper
-from gp4c.inference.variational import Gaussian
 
 COUNT_TERMS = ["lemma2", "pointwise", "exact"]
 EFFECTS = [None, "weight", "gamma"]
 HYPER = Hyper(0.3, 0.4, 0.8, 0.9)
 
 
-# -- the paper's formulas, unwhitened ----------------------------------------------------------
+# -- the paper's formulas, unwhitened ------------------------------------------------------------
 
 
 class PaperBound:
@@ -150,7 +150,7 @@ def test_natural_parameters_that_are_no_gaussian_are_refused() -> None:
     assert Gaussian.from_natural(np.eye(2), np.array([0.0, np.inf])) is None
 
 
-# -- ordering of the count terms ------------------------------------------------------------------
+# -- ordering of the count terms -----------------------------------------------------------------
 
 
 @given(seed=st.integers(0, 10_000), b=st.floats(0.0, 1.0), spread=st.floats(0.01, 2.0))
@@ -190,7 +190,7 @@ def test_the_exact_bound_is_below_the_log_evidence() -> None:
     assert best > evidence - 0.3  # and it is tight: DESIGN.md, section 5
 
 
-# -- gradients ---------------------------------------------------------------------------------------
+# -- gradients -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
@@ -225,7 +225,9 @@ def test_gradient_by_hyper_parameters_at_fixed_q(
 
     def value(vector: np.ndarray) -> float:
         here = Hyper.from_vector(vector)
-        return workspace(data, length_scale=here.length_scale, **options).evaluate(here, q).bound.total
+        return (
+            workspace(data, length_scale=here.length_scale, **options).evaluate(here, q).bound.total
+        )
 
     work = workspace(data, length_scale=0.3, **options)
     ours = work.hyper_gradient(hyper, q, work.evaluate(hyper, q))
@@ -239,7 +241,7 @@ def test_gradient_by_hyper_parameters_at_fixed_q(
     assert np.all(ours[free:] == 0.0)
 
 
-# -- sites -------------------------------------------------------------------------------------------
+# -- sites ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("count_term", COUNT_TERMS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import visits_panel
 
 import gp4c
 from gp4c.exceptions import NotFittedError, OutsideWindowError
+from problems import visits_panel
 
 PANEL = visits_panel(51, 9, 3, level=3.0, window=(0.0, 24.0))
 QUICK = {"count_term": "lemma2", "effect": None, "hyper": "optimize", "n_inducing": 6, "tol": 1e-3}
@@ -19,7 +19,7 @@ def fitted() -> gp4c.GP4C:
     return gp4c.GP4C(**QUICK).fit(PANEL)
 
 
-# -- scikit-learn -------------------------------------------------------------------------------------
+# -- scikit-learn --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", [gp4c.GP4C(b=0.7, kernel="matern52"), gp4c.GP4CW(n_inducing=9)])
@@ -92,7 +92,7 @@ def test_grid_search_picks_the_best_held_out_score() -> None:
     assert np.isfinite(search.score(PANEL))
 
 
-# -- windows, shapes, errors ---------------------------------------------------------------------------
+# -- windows, shapes, errors ---------------------------------------------------------------------
 
 
 def test_before_fit_every_question_gets_the_same_answer() -> None:

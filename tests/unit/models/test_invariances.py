@@ -6,17 +6,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from problems import visits_panel
-from tolerances import BIT_FOR_BIT, SAME_FIT
 
 import gp4c
 from gp4c.data.panel import PanelCounts
+from problems import visits_panel
+from tolerances import BIT_FOR_BIT, SAME_FIT
 
 PANEL = visits_panel(41, 8, 3, level=4.0, window=(0.0, 48.0), frailty=1.0)
 TIMES = np.linspace(0.0, 48.0, 13)
 SETTINGS = {
     "paper-bound": {"count_term": "lemma2", "effect": None, "hyper": "optimize"},
-    "matern": {"count_term": "pointwise", "kernel": "matern52", "effect": None, "hyper": "optimize"},
+    "matern": {
+        "count_term": "pointwise",
+        "kernel": "matern52",
+        "effect": None,
+        "hyper": "optimize",
+    },
     "gamma": {"count_term": "lemma2", "effect": "gamma", "hyper": "optimize"},
     "weight": {"count_term": "lemma2", "effect": "weight", "hyper": "optimize"},
     "exact": {"count_term": "exact", "effect": None, "hyper": "optimize"},

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from problems import visits_panel
 
 import gp4c
 from gp4c.exceptions import ModelFileError
+from problems import visits_panel
 
 PANEL = visits_panel(61, 7, 3, level=3.0, window=(0.0, 24.0), frailty=1.0)
 TIMES = np.linspace(0.5, 24.0, 7)
@@ -38,7 +38,9 @@ def identical(first: Any, second: Any) -> bool:
     if isinstance(first, tuple | list):
         return len(first) == len(second) and all(map(identical, first, second))
     if isinstance(first, dict):
-        return first.keys() == second.keys() and all(identical(v, second[k]) for k, v in first.items())
+        return first.keys() == second.keys() and all(
+            identical(v, second[k]) for k, v in first.items()
+        )
     return type(first) is type(second) and np.array_equal(
         first, second, equal_nan=np.asarray(first).dtype.kind == "f"
     )
@@ -90,7 +92,7 @@ def test_a_file_saved_again_is_the_same_file(
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-# -- files that are no models ----------------------------------------------------------------------------
+# -- files that are no models --------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import visits_panel
 
 import gp4c
 from gp4c.data.panel import PanelCounts
 from gp4c.exceptions import ConvergenceWarning
+from problems import visits_panel
 
 QUICK = {"hyper": "optimize", "n_inducing": 8}
 SETTINGS = {
@@ -53,7 +53,9 @@ CASES = {
         [0.0, 2.0, 1.0], [2.0, 7.0, 6.0], [3, 1, 4], window=(-100.0, 1000.0)
     ),
     "a gap in the middle": panel([0.0, 9.0], [1.0, 10.0], [4, 2], [1, 1]),
-    "an interval of 1e-9": panel([0.0, 5.0, 5.0 + 1e-9], [5.0, 5.0 + 1e-9, 10.0], [3, 1, 2], [1] * 3),
+    "an interval of 1e-9": panel(
+        [0.0, 5.0, 5.0 + 1e-9], [5.0, 5.0 + 1e-9, 10.0], [3, 1, 2], [1, 1, 1]
+    ),
     "1e9 events beside one": panel([0.0, 5.0], [5.0, 10.0], [10**9, 1], [1, 1]),
     "1e9 events beside none": panel([0.0, 5.0], [5.0, 10.0], [10**9, 0], [1, 1]),
     "1e9 events for all": panel([0.0] * 3, [4.0] * 3, [10**9] * 3),
