@@ -37,6 +37,8 @@ def pair(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[gp4c.G
 
 def identical(first: Any, second: Any) -> bool:
     """Same type, same structure, same bits."""
+    if isinstance(first, float) and isinstance(second, float):  # NumPy's and Python's alike
+        return bool(np.array_equal(first, second, equal_nan=True))
     if type(first) is not type(second):
         return False
     if isinstance(first, tuple | list):
