@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 #: nodes per gap between inducing inputs when integrals of the posterior are taken
 ORDER = 16
 #: share of γ above which unexplained prior variance is modelled with its correlation
-SMALL_RESIDUAL = 3e-3
+SMALL_RESIDUAL = 1e-3
 #: most panels on either side of the window
 OUTER_PANELS = 40
 
@@ -59,8 +59,8 @@ class Component:
         """Mean, factor G and residual variance r with f = mean + Gξ + residual, ξ ~ N(0, I).
 
         What the inducing inputs leave unexplained is tiny inside the window. Where it is not
-        (outside, or with few inducing inputs) G has further columns for it; what is left over
-        is treated as independent from time to time.
+        (outside, or with few inducing inputs) G has further columns for it; the rest, less than
+        SMALL_RESIDUAL of γ, is in the mean of f² but not in draws, which stay smooth.
         """
         B = self.prior.features(x)
         residual = np.maximum(1.0 - (B**2).sum(axis=1), 0.0)
@@ -80,9 +80,8 @@ class Component:
 
     def draw(self, x: Floats, size: int, rng: np.random.Generator) -> Floats:
         """`size` draws of f at unit times, shape (len(x), size)."""
-        mean, G, residual = self.spread(x)
+        mean, G, _ = self.spread(x)
         draws = mean[:, None] + G @ rng.standard_normal((G.shape[1], size))
-        draws += np.sqrt(residual)[:, None] * rng.standard_normal((len(x), size))
         return np.asarray(draws)
 
     def grid(self, low: float, high: float) -> Grid:

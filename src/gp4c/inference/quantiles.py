@@ -76,7 +76,7 @@ def quadratic_form_cdf(x: Floats, mean: Floats, variance: Floats, third: Floats)
     |h| √(2θ₂)/θ₁. It uses the exact first three cumulants and keeps to positive values; h = 1/3
     is Wilson and Hilferty's cube root for χ².
     """
-    scale = np.maximum(mean, 1e-300)
+    scale = np.where(mean > 0, mean, 1.0)
     spread = np.maximum(variance, 1e-30 * scale**2) / (2 * scale**2)  # θ₂/θ₁²
     skew = np.maximum(third, 0.0) / (8 * scale**3)  # θ₃/θ₁³
     h = 1 - 2 * skew / (3 * spread**2)
@@ -84,4 +84,5 @@ def quadratic_form_cdf(x: Floats, mean: Floats, variance: Floats, third: Floats)
     centre = 1 + spread * h * (h - 1)
     with np.errstate(divide="ignore", over="ignore"):
         power = (np.maximum(x, 0.0) / scale) ** h
-    return np.asarray(ndtr((power - centre) / (h * np.sqrt(2 * spread))))
+    inside = ndtr((power - centre) / (h * np.sqrt(2 * spread)))
+    return np.asarray(np.where(mean > 0, inside, 1.0))  # an empty form is 0

@@ -17,7 +17,9 @@ from gp4c.inference.variational import Gaussian
 
 Floats = NDArray[np.float64]
 
-#: share of the correction that is tried next where all of it leaves no distribution
+#: share of the precision that is left in every direction at the least
+LEAST_PRECISION = 0.02
+#: share of the correction that is tried next where all of it leaves less
 BACK_OFF = 0.9
 
 
@@ -25,7 +27,8 @@ def frailty_response(at: Optimum) -> Gaussian:
     """q with the frailties' uncertainty in its covariance; the mean stays."""
     exposure, evaluation, q = at.work.likelihood.exposure, at.estep.evaluation, at.estep.q
     alpha = at.hyper.shape
-    if not np.isfinite(alpha) or exposure.totals is None:
+    loose = at.work.likelihood.count_term == "lemma2"  # its q is not a curvature to correct
+    if not np.isfinite(alpha) or exposure.totals is None or loose:
         return q
     assert exposure.integrals is not None
     assert exposure.by_subject is not None
@@ -38,8 +41,8 @@ def frailty_response(at: Optimum) -> Gaussian:
     share = 1.0
     while share > 0.1:
         precision = q.precision - share * lost
-        corrected = Gaussian.from_natural(precision, precision @ q.mean)
-        if corrected is not None:
-            return corrected
+        floor = precision - LEAST_PRECISION * q.precision
+        if Gaussian.from_natural(floor, q.mean) is not None:
+            return Gaussian.from_natural(precision, precision @ q.mean) or q
         share *= BACK_OFF
     return q

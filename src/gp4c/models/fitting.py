@@ -46,7 +46,7 @@ def _component(part: Weighted, kernel: str) -> Component:
     optimum, hyper = part.optimum, part.optimum.hyper
     q = frailty_response(optimum)
     return Component(
-        weight=part.weight,
+        weight=float(part.weight),
         kernel=kernel,
         length_scale=hyper.length_scale,
         variance=hyper.variance,
@@ -185,12 +185,13 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     data, optimum = problem.data, fit.best
     evaluation, hyper = optimum.estep.evaluation, optimum.hyper
     effects, rate = _subject_effects(problem, fit.parts)
+    expected = _expected_counts(problem, fit.parts)
     model.window_ = data.window
     model.effect_ = problem.effect
     model.frailty_shape_ = hyper.shape
     model.subject_effects_ = effects
     model.subject_totals_ = data.totals
-    model.subject_expected_ = _expected_counts(problem, fit.parts)
+    model.subject_expected_ = None if expected is None else expected * (rate / data.rate)
     model.posterior_ = fit.sampled or mixture(fit.parts, model.kernel, data.window, rate)
     model.sampler_ = fit.report
     scale = rate / (data.window[1] - data.window[0])

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 #: draws per score, so that its Monte-Carlo error is small beside differences between models
 SCORE_DRAWS = 4000
 #: draws of the curve, and times in the window, behind a simultaneous band
-BAND_DRAWS, BAND_POINTS = 2000, 60
+BAND_DRAWS, BAND_POINTS = 2000, 400
 #: most numbers held at once while scoring
 _SCORE_CHUNK = 20_000_000
 
@@ -134,7 +134,8 @@ class GaussianProcessModel(PanelEstimator):
 
             return self._evaluate(t, function, extrapolate)
 
-        return at(levels[0]), at(levels[1])
+        low, high = at(levels[0]), at(levels[1])
+        return np.minimum(low, high)[()], np.maximum(low, high)[()]  # before the window Λ < 0
 
     def sample_intensity(
         self,

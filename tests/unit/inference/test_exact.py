@@ -112,11 +112,6 @@ def test_nodes_are_spectral_for_the_squared_exponential(length: float) -> None:
     assert node_error("se", length) < 1e-8
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="SquaredExponential.interval_nodes promises E ln ∫ f² to 1e-8; for a q as wide as the "
-    "prior 4 + 1.9 L nodes leave 3e-8 at one length-scale and 2e-6 at eight",
-)
 @pytest.mark.parametrize("length", [3.0, 8.0])
 def test_nodes_keep_their_promise_for_the_squared_exponential(length: float) -> None:
     assert node_error("se", length) < 1e-8

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import observed, visits_panel
-from tolerances import ROUNDING
 
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.hyper import Problem, free_coordinates, search, solve_q
 from gp4c.inference.integrate import Integration, integrate, shape_laplace
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.sparse_prior import Hyper
+from problems import observed, visits_panel
+from tolerances import ROUNDING
 
 
 def problem(effect: str | None = None) -> Problem:

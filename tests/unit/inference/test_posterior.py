@@ -139,10 +139,6 @@ def test_draws_of_f_have_the_covariance_of_the_process(kernel: str) -> None:
     assert np.all(np.abs(np.cov(draws) - covariance) < (STANDARD_ERRORS + 1) * spread)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the small residual is drawn independently at each time: draws of a smooth process jump",
-)
 def test_draws_of_a_smooth_process_are_smooth() -> None:
     # default spacing; f(x + δ) − f(x) has variance 2(C(x, x) − C(x, x + δ)), here about 1e-6
     c, x = component(17, size=7), np.array([0.4, 0.4005])
@@ -235,11 +231,6 @@ def test_variance_and_mean_of_a_mixture_by_sampling() -> None:
     assert np.all(np.abs(centred.mean(axis=0) - ours) < STANDARD_ERRORS * error)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="interpolating rough draws over a part of a panel gives negative integrals, clipped to "
-    "0: about one draw in 500 makes an event on a short interval impossible",
-)
 def test_draws_of_short_integrals_are_positive() -> None:
     start = np.linspace(10.0, 59.0, 300)
     draws = single(seed=18, size=7).sample_integrals(

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import dblquad, quad
-from tolerances import FINITE_DIFFERENCE
 
 from gp4c.inference.priors import weak_prior
+from tolerances import FINITE_DIFFERENCE
 
 POINT = np.array([np.log(0.2), -1.5, 0.8, np.inf])
 

@@ -7,8 +7,6 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from problems import observed
-from tolerances import ROUNDING, SAME_MAXIMUM
 
 from gp4c.data.panel import PanelCounts
 from gp4c.design.kernels import KERNELS
@@ -17,6 +15,8 @@ from gp4c.inference.hyper import Problem, positive_start
 from gp4c.inference.signs import best_signs, crossings, flip, negated, sign_modes
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Workspace
+from problems import observed
+from tolerances import ROUNDING, SAME_MAXIMUM
 
 HYPER = Hyper(0.3, 1.0, 0.1)
 

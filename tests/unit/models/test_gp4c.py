@@ -170,19 +170,14 @@ def share_of_curves_inside(model: gp4c.GP4C, n_times: int) -> float:
 
 
 def test_a_simultaneous_band_holds_whole_curves(models: dict[str, gp4c.GP4C]) -> None:
-    assert_allclose(share_of_curves_inside(models["lemma2"], 60), 0.9, atol=0.03)
+    # at fewer times than the 400 the band is made for, a few more curves stay inside
+    assert 0.87 < share_of_curves_inside(models["lemma2"], 60) < 0.97
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Component.draw adds independent noise at every time for the residual process: curves "
-    "are rough, and the more times one looks at the fewer of them stay inside (0.82 at 400)",
-)
 def test_a_simultaneous_band_holds_however_closely_one_looks(models: dict[str, gp4c.GP4C]) -> None:
     assert_allclose(share_of_curves_inside(models["lemma2"], 400), 0.9, atol=0.03)
 
 
-@pytest.mark.xfail(strict=True, reason="quadratic_form_cdf divides 0 by 0 for an empty interval")
 def test_the_band_of_the_cumulative_starts_at_zero(models: dict[str, gp4c.GP4C]) -> None:
     low, high = models["lemma2"].cumulative_band(TIMES)
     assert low[0] == 0.0
@@ -196,9 +191,6 @@ def test_far_outside_the_intensity_is_the_priors(models: dict[str, gp4c.GP4C]) -
     assert_allclose(model.intensity(far, extrapolate=True), level, rtol=1e-9)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_signed negates each end of the band: they change places before the window"
-)
 def test_before_the_window_the_cumulative_is_negative_and_its_band_ordered(
     models: dict[str, gp4c.GP4C],
 ) -> None:
@@ -230,9 +222,6 @@ def test_weights_have_mean_one_and_fit_every_total(models: dict[str, gp4c.GP4C])
     assert_allclose((effects * expected)[seen], totals[seen], rtol=1e-9)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="store_fit divides the weights by their mean but not subject_expected_"
-)
 def test_expected_counts_of_subjects_go_with_their_weights(models: dict[str, gp4c.GP4C]) -> None:
     model = models["weight"]
     rows = PANEL.exposure * model.expected_counts(PANEL.start, PANEL.stop)
@@ -258,12 +247,6 @@ def test_widening_for_frailty_leaves_the_mean_nearly_alone() -> None:
     assert_allclose(inflation(model.fit(PANEL)), 1.0, atol=0.03)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="frailty_response takes q's precision for the curvature of the log-likelihood; that of "
-    "the lemma2 bound is (1 − b)/2 of it, the difference is not positive definite, and backing "
-    "off until it barely is leaves a huge variance: expected counts rise by half",
-)
 def test_widening_for_frailty_leaves_the_mean_alone_with_the_papers_bound(
     models: dict[str, gp4c.GP4C],
 ) -> None:
