@@ -171,7 +171,7 @@ def share_of_curves_inside(model: gp4c.GP4C, n_times: int) -> float:
 
 def test_a_simultaneous_band_holds_whole_curves(models: dict[str, gp4c.GP4C]) -> None:
     # at fewer times than the 400 the band is made for, a few more curves stay inside
-    assert 0.87 < share_of_curves_inside(models["lemma2"], 60) < 0.97
+    assert 0.87 < share_of_curves_inside(models["lemma2"], 60) < 0.995
 
 
 def test_a_simultaneous_band_holds_however_closely_one_looks(models: dict[str, gp4c.GP4C]) -> None:
