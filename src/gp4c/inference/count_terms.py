@@ -36,7 +36,7 @@ def lemma2(
 def pointwise(
     integrals: IntervalIntegrals, count: Floats, mean: Floats, variance: Floats
 ) -> NodeTerm:
-    """Σ_j c_j ln ∫_j exp(E ln f²): the paper's inequality (14)–(15) before Lemma 2 loosens it."""
+    """Σ_j c_j ln ∫_j exp(E ln f²): the paper's inequality (15)–(16) before Lemma 2 loosens it."""
     expected_log, by_mean, by_variance = expected_log_square(mean, variance)
     geometric = np.exp(expected_log)
     mass = integrals.apply(geometric)

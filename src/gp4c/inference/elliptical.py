@@ -93,9 +93,9 @@ def slice_along(
     Leaves the ellipse's Gaussian times exp(log_factor) invariant.
     """
     x, terms = population.x.copy(), population.terms.copy()
-    n = x.shape[1]
+    n = int(x.shape[1])
     height = log_factor(x, terms) + np.log1p(-rng.random(n))
-    angle = 2 * np.pi * rng.random(n)
+    angle: Floats = 2 * np.pi * rng.random((n,))
     low, high = angle - 2 * np.pi, angle.copy()
     active, evaluations = np.arange(n), 0
     for _ in range(MAX_SHRINKS):

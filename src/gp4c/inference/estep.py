@@ -66,6 +66,7 @@ def natural_e_step(
 ) -> EStep:
     """Natural gradients with Anderson acceleration and backtracking; at most `max_iter` tries."""
     q, at = start, work.evaluate(hyper, start)
+    tol = max(tol, ROUNDING * abs(at.bound.total))
     path, memory, tries = [at.bound.total], _Anderson(work.size), 0
     while tries < max_iter:
         present = (q.precision, q.linear)

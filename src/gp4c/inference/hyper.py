@@ -34,7 +34,7 @@ STRETCH = 1.2
 #: widest spacing of inducing inputs, in length-scales, that a given n_inducing may leave
 MAX_SPACING = 1.5
 VARIANCE_BOUNDS = (1e-8, 1e2)
-MEAN_BOUNDS = (0.0, 10.0)
+MEAN_BOUNDS = (2e-3, 10.0)  # a learned mean stays above what the prior counts as zero
 SHAPE_BOUNDS = (1e-3, 1e6)
 #: standard deviations from zero within which an f kept positive may stand for one that crosses
 MAY_CROSS = 6.0

@@ -36,6 +36,8 @@ KEPT_SHARE = 0.8
 CORRELATION = 0.4
 #: most sweeps at each β
 MAX_SWEEPS = 40
+#: fewest draws of a population that can guide its own moves
+MIN_POPULATION = 20
 #: proposals for γ given √γ v in each sweep; they need no likelihood
 SCALE_STEPS = 4
 
@@ -310,7 +312,7 @@ def sample_posterior(
         Smaller values move the draws longer.
     """
     children = np.random.SeedSequence(random_state).spawn(n_chains)
-    each = max(int(np.ceil(n_draws / n_chains)), 2)
+    each = max(int(np.ceil(n_draws / n_chains)), MIN_POPULATION)
     with one_blas_thread():
         model = path_model(
             problem, hyper, log_prior=log_prior, free=free, weights=weights, size=size

@@ -263,4 +263,4 @@ def systematic(weights: Floats, size: int, rng: np.random.Generator) -> Indices:
     """Indices drawn in proportion to weights, in order; each ⌊size·w⌋ or ⌈size·w⌉ times."""
     ends = np.cumsum(weights)
     points = (np.arange(size) + rng.random()) / size * ends[-1]
-    return np.minimum(np.searchsorted(ends, points, side="right"), len(weights) - 1)
+    return np.asarray(np.minimum(np.searchsorted(ends, points, side="right"), len(weights) - 1))
