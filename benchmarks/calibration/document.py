@@ -9,6 +9,8 @@ from typing import Any
 from benchmarks.calibration.measure import LEVELS
 
 PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+#: five expected ranks in each of 20 bins: below that the χ² test means nothing
+ENOUGH_FOR_RANKS = 100
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 ARM_TITLES = {
@@ -139,7 +141,8 @@ def render(found: dict[str, Any]) -> str:
         lines += coverage_section("Prior study: coverage in percent", found["prior"])
         lines += fifths_section(found["prior"]["default"])
         lines += regimes_section(found["regimes"])
-        lines += ranks_section(found["ranks"])
+        if found["ranks"]["data_sets"] >= ENOUGH_FOR_RANKS:
+            lines += ranks_section(found["ranks"])
     if "setting" in found:
         title = "The paper's setting of Synthetic B and C: coverage in percent"
         lines += coverage_section(title, found["setting"])

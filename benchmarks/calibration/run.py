@@ -43,9 +43,11 @@ def tasks(
     def prior(arm: str, start: int, stop: int) -> list[Task]:
         return [("prior", arm, first + i) for i in range(start, stop)]
 
-    plan = prior("default", 0, early)
-    for number in range(intensities):
-        plan += [("setting", arm, number) for arm in ("default", "paper")]
+    plan: list[Task] = []
+    for number in range(max(early, intensities)):
+        plan += prior("default", number, min(number + 1, early))
+        if number < intensities:
+            plan += [("setting", arm, number) for arm in ("default", "paper")]
     plan += prior("default", early, min(sets, 200))
     for number in range(min(compared, sets)):
         plan += [task for arm in ("optimize", "paper") for task in prior(arm, number, number + 1)]
