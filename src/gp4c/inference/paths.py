@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -267,7 +268,7 @@ class PathModel:
         entry = self.entries(theta[0])
         paths = np.empty((self.features.shape[1], v.shape[1]))
         ends = np.flatnonzero(np.diff(entry, prepend=-1, append=len(self.table)))
-        for first, last in zip(ends[:-1], ends[1:], strict=True):
+        for first, last in pairwise(ends):
             np.matmul(self.features[entry[first]], v[:, first:last], out=paths[:, first:last])
         paths *= np.exp(theta[1] / 2)
         paths += theta[2]

@@ -43,7 +43,7 @@ def problem(effect=None, size=8, seed=0):
 
 
 def by_hand(panel, f, log_subject):
-    """Σ over subjects of ln p(counts | f), counts times ln(exposure · ∫λ) and the subject's cost."""
+    """Σ_k log_subject(k, counts, means) with each mean exposure · ∫λ by adaptive quadrature."""
     rate = max(panel.n_events, 1) / (panel.exposure @ ((panel.stop - panel.start) / 10.0))
     total = 0.0
     for k in range(panel.n_subjects):
