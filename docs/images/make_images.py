@@ -1,15 +1,54 @@
-"""Draws the pictures of the README and the front page: ``python docs/images/make_images.py``."""
+"""Draws the pictures of the README and the guides: ``python docs/images/make_images.py``."""
 
 from pathlib import Path
 
 import gp4c
+from gp4c.analysis.compare import compare
 from gp4c.reporting.panel_picture import save_panel_picture
+from gp4c.reporting.plot_style import save_plot
+from gp4c.reporting.plots import plot_groups, plot_intensity, plot_ratio
+from gp4c.reporting.report import Report
 
 HERE = Path(__file__).parent
+DPI = 130
 
 
 def main() -> None:
-    save_panel_picture(gp4c.load_dataset("bladder"), HERE / "bladder-panel.png", dpi=110)
+    panel = gp4c.load_dataset("bladder")
+    save_panel_picture(panel, HERE / "bladder-panel.png", dpi=110)
+    found = compare(panel, by="treatment")
+    report = Report(found.models, panel, "treatment", found, title="The bladder trial")
+    curves, placebo = report.curves, panel.where(treatment="placebo")
+
+    def save(name, draw):
+        save_plot(draw, HERE / name, dpi=DPI)
+
+    save("bladder-arms.png", lambda ax: plot_groups(curves, ax, title="treatment"))
+    save("bladder-ratio.png", lambda ax: plot_ratio(found, ax, curve="cumulative"))
+    save("bladder-intensity.png", lambda ax: plot_intensity(curves["placebo"], ax, panel=placebo))
+    take_picture_of(report)
+    print(found)  # the numbers that the README quotes
+    for arm, summary in report.summaries.items():
+        print(arm, summary["mean number of events"].text)
+
+
+def take_picture_of(report) -> None:
+    """The top of the report, as Chromium shows it."""
+    from shutil import which
+    from tempfile import TemporaryDirectory
+
+    from playwright.sync_api import sync_playwright
+
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        path = Path(folder) / "report.html"
+        report.save(path)
+        browser = playwright.chromium.launch(
+            executable_path=which("chromium"), args=["--no-sandbox"]
+        )
+        page = browser.new_page(viewport={"width": 1000, "height": 1150})
+        page.goto(path.as_uri())
+        page.wait_for_selector("html[data-drawn]")
+        page.screenshot(path=HERE / "report.png")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Bands: TypeAlias = dict[float, tuple[Floats, Floats]]
 
 #: points of a curve, enough for a smooth line on paper
-N_POINTS = 121
+N_POINTS = 201
 #: jumps of a step function up to which each has a row of its own
 _MOST_JUMPS = 5000
 
