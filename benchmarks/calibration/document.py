@@ -47,7 +47,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def coverage_section(title: str, arms: dict[str, Any]) -> list[str]:
     """Coverage of all arms of one study."""
-    head = ["Estimator", "Data sets", "Nominal", "λ, pointwise", "λ, simultaneous", "Λ, pointwise"]
+    head = ["Estimator", "Data sets", "Nominal", "λ, pointwise", "λ, simultaneous", "Λ, pointwise",
+            "width"]  # fmt: skip
     rows = []
     for arm in ARM_TITLES:
         if arm not in arms:
@@ -60,9 +61,11 @@ def coverage_section(title: str, arms: dict[str, Any]) -> list[str]:
                     str(arms[arm]["data_sets"]) if first else "",
                     f"{100 * level:.0f}",
                     *(percent(row[kind]) for kind in ("pointwise", "simultaneous", "cumulative")),
+                    plain(arms[arm]["relative_width_0.75"]) if level == 0.75 else "",
                 ]
             )
-    return [f"### {title}", "", *table(head, rows)]
+    note = "“Width”: of the pointwise 75% band of λ, relative to the mean of the true rate."
+    return [f"### {title}", "", note, "", *table(head, rows)]
 
 
 def fifths_section(arm: dict[str, Any]) -> list[str]:

@@ -44,7 +44,8 @@ def tables(store: Store, numbers: range) -> dict[str, Any]:
         subset = {record["number"] for record in chosen(store, "prior", "optimize", numbers)}
         same = [record for record in everything if record["number"] in subset]
         if same:
-            found["prior"]["default_on_compared"] = summary.coverage(same)
+            table = summary.coverage(same) | summary.errors_and_width(same)
+            found["prior"]["default_on_compared"] = table
         found["regimes"] = summary.regimes(everything)
         found["ranks"] = summary.simulation_based(everything)
     found["synthetic"] = {
