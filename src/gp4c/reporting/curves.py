@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.exceptions import NoIntensityError, NotFittedError
+from gp4c.inference.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -105,18 +106,18 @@ def curves_of(
     """
     step = is_step(model)
     t = default_times(model) if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-    rate = None if step else model.intensity(t, extrapolate=extrapolate)
     options: dict[str, Any] = {"levels": levels, "kind": kind, "extrapolate": extrapolate}
-    return Curves(
-        times=t,
-        cumulative=model.cumulative(t, extrapolate=extrapolate),
-        cumulative_bands=bands_of(model, "cumulative", t, **options),
-        rate=rate,
-        rate_bands={} if step else bands_of(model, "intensity", t, **options),
-        window=model.window_,
-        time_unit=model.time_unit_,
-        step=step,
-    )
+    with one_blas_thread():  # many small matrices: threads would only wait for each other
+        return Curves(
+            times=t,
+            cumulative=model.cumulative(t, extrapolate=extrapolate),
+            cumulative_bands=bands_of(model, "cumulative", t, **options),
+            rate=None if step else model.intensity(t, extrapolate=extrapolate),
+            rate_bands={} if step else bands_of(model, "intensity", t, **options),
+            window=model.window_,
+            time_unit=model.time_unit_,
+            step=step,
+        )
 
 
 def bands_of(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from gp4c.inference.threads import one_blas_thread
 from gp4c.reporting.summary_rows import Row, rows_of, title_of, warnings_of
 
 if TYPE_CHECKING:
@@ -124,7 +125,8 @@ def summarise(model: Any, *, level: float = 0.95, curves: Curves | None = None) 
     'yes, after 1 step'
     """
     model._check_fitted()
-    rows = tuple(rows_of(model, level, curves))
+    with one_blas_thread():
+        rows = tuple(rows_of(model, level, curves))
     return ModelSummary(title_of(model), rows, tuple(warnings_of(model)))
 
 
