@@ -356,7 +356,7 @@ def _report(
     likelihood = np.concatenate([run.population.terms[:1] for run in runs], axis=1)
     theta = np.concatenate([run.population.x[model.size :] for run in runs], axis=1)
     values = np.concatenate([posterior.intensities(times), whole, likelihood, theta])
-    hyper_names = np.array(["ln a", "ln γ", "g", "ln α"])[model.free]
+    hyper_names = [("ln a", "ln γ", "g", "ln α")[i] for i in model.free]
     names = [f"λ({t:g})" for t in times] + ["Λ", "log-likelihood", *hyper_names]
     chains = values.reshape(len(values), len(runs), -1)
     evidence = np.array([run.log_evidence for run in runs])
