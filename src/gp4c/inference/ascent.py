@@ -19,11 +19,15 @@ ValueAndGradient = Callable[[Floats], tuple[float, Floats]]
 
 @dataclass(frozen=True)
 class Ascent:
-    """Where a climb ended, its accepted values, and whether the predicted gain fell below tol."""
+    """Where a climb ended, its accepted values, and whether the predicted gain fell below tol.
+
+    `inverse` approximates the inverse of the negative Hessian there.
+    """
 
     x: Floats
     path: tuple[float, ...]
     converged: bool
+    inverse: Floats
 
 
 def maximise(
@@ -34,6 +38,7 @@ def maximise(
     tol: float,
     max_iter: int,
     radius: float = 0.7,
+    inverse: Floats | None = None,
 ) -> Ascent:
     """Climb from `start`; the accepted values never decrease.
 
@@ -46,24 +51,26 @@ def maximise(
         Stop when the quadratic model predicts a gain below this.
     radius : float
         Longest step, in any coordinate.
+    inverse : (n, n), optional
+        First guess at the inverse of the negative Hessian.
     """
     low, high = bounds.T
     x = np.clip(start, low, high)
     value, gradient = function(x)
-    inverse, path = np.eye(len(x)) / 10.0, [value]
+    inverse, path = np.eye(len(x)) / 10.0 if inverse is None else inverse, [value]
     for _ in range(max_iter):
         free = ~(((x <= low) & (gradient < 0)) | ((x >= high) & (gradient > 0)))
         step = _newton_step(inverse, gradient, free, radius)
         if gradient @ step / 2 < tol:
-            return Ascent(x, tuple(path), True)
-        move = _line_search(function, x, step, value, gradient, low, high)
+            return Ascent(x, tuple(path), True, inverse)
+        move = _line_search(function, x, step, value, gradient, low, high, tol)
         if move is None:  # no gain above the noise: as far as the E-step's tolerance allows
-            return Ascent(x, tuple(path), bool(gradient @ step < 1e3 * tol))
+            return Ascent(x, tuple(path), bool(gradient @ step < 1e3 * tol), inverse)
         new_x, new_value, new_gradient = move
         inverse = _bfgs(inverse, new_x - x, gradient - new_gradient)
         x, value, gradient = new_x, new_value, new_gradient
         path.append(value)
-    return Ascent(x, tuple(path), False)
+    return Ascent(x, tuple(path), False, inverse)
 
 
 def _newton_step(
@@ -83,12 +90,15 @@ def _line_search(
     gradient: Floats,
     low: Floats,
     high: Floats,
+    tol: float,
 ) -> tuple[Floats, float, Floats] | None:
     """Shorten the step by the parabola through value, slope and new value until it gains."""
     length = 1.0
     for _ in range(8):
         there = np.clip(x + length * step, low, high)
         slope = float(gradient @ (there - x))
+        if slope < tol:  # nothing left to gain above the noise
+            return None
         new_value, new_gradient = function(there)
         if new_value >= value + 1e-4 * slope and slope > 0:
             return there, new_value, new_gradient

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from gp4c.inference.sparse_prior import Hyper
@@ -25,7 +26,7 @@ ROUNDING = 1e-14
 #: past residuals that Anderson's method combines
 DEPTH = 8
 #: relative ridge that keeps nearly parallel residuals from being combined
-GRAM_RIDGE = 1e-13
+GRAM_RIDGE = 1e-12
 #: evaluations by natural steps before the quasi-Newton method takes over
 NATURAL_EVALUATIONS = 60
 
@@ -41,7 +42,12 @@ class EStep:
 
 
 def e_step(
-    work: Workspace, hyper: Hyper, start: Gaussian, tol: float = 1e-8, max_iter: int = 500
+    work: Workspace,
+    hyper: Hyper,
+    start: Gaussian,
+    tol: float = 1e-8,
+    max_iter: int = 500,
+    memory: Anderson | None = None,
 ) -> EStep:
     """Maximise the bound over q; the objective never decreases along the path.
 
@@ -52,8 +58,10 @@ def e_step(
     max_iter : int
         Most evaluations by natural steps and then, if those do not suffice, most quasi-Newton
         steps.
+    memory : Anderson, optional
+        Secant pairs of an E-step at nearby hyper-parameters; this one adds its own.
     """
-    natural = natural_e_step(work, hyper, start, tol, min(max_iter, NATURAL_EVALUATIONS))
+    natural = natural_e_step(work, hyper, start, tol, min(max_iter, NATURAL_EVALUATIONS), memory)
     if natural.converged or max_iter <= NATURAL_EVALUATIONS:
         return natural
     finish = quasi_newton_e_step(work, hyper, natural.q, tol, max_iter)
@@ -62,16 +70,23 @@ def e_step(
 
 
 def natural_e_step(
-    work: Workspace, hyper: Hyper, start: Gaussian, tol: float = 1e-8, max_iter: int = 500
+    work: Workspace,
+    hyper: Hyper,
+    start: Gaussian,
+    tol: float = 1e-8,
+    max_iter: int = 500,
+    memory: Anderson | None = None,
 ) -> EStep:
     """Natural gradients with Anderson acceleration and backtracking; at most `max_iter` tries."""
     q, at = start, work.evaluate(hyper, start)
     tol = max(tol, ROUNDING * abs(at.bound.total))
-    path, memory, tries = [at.bound.total], _Anderson(work.size), 0
+    path, tries, identity = [at.bound.total], 0, np.eye(work.size)
+    memory = memory if memory is not None and memory.size == work.size else Anderson(work.size)
+    memory.restart()
     while tries < max_iter:
         present = (q.precision, q.linear)
         target = (
-            np.eye(work.size) - 2 * at.grad_covariance,
+            identity - 2 * at.grad_covariance,
             at.grad_mean - 2 * at.grad_covariance @ q.mean,
         )
         step = _accept(work, hyper, at, memory.propose(present, target))
@@ -102,17 +117,29 @@ def _accept(
     return (q, there) if there.bound.total >= at.bound.total else None
 
 
-class _Anderson:
-    """Anderson's mixing for the fixed-point map of the natural parameters."""
+class Anderson:
+    """Anderson's mixing for the fixed-point map of the natural parameters.
+
+    Keeps pairs (change of x, change of residual); those of one E-step still serve the next, at
+    nearby hyper-parameters, so a memory may be handed from E-step to E-step.
+    """
 
     def __init__(self, size: int):
-        self._upper = np.triu_indices(size)
-        self._points: list[Floats] = []
-        self._residuals: list[Floats] = []
+        self.size = size
+        # rows of the flattened upper triangle
+        self._upper = np.flatnonzero(np.triu(np.ones((size, size), dtype=bool)))
+        n = len(self._upper) + size
+        self._steps, self._changes = np.zeros((DEPTH, n)), np.zeros((DEPTH, n))
+        self._pairs = 0
+        self._last: tuple[Floats, Floats] | None = None
+
+    def restart(self) -> None:
+        """The next point belongs to another map: it forms no pair with the last."""
+        self._last = None
 
     def forget(self) -> None:
-        """Drop all but the newest point."""
-        del self._points[:-1], self._residuals[:-1]
+        """Drop all pairs."""
+        self._pairs = 0
 
     def propose(
         self, present: tuple[Floats, Floats], target: tuple[Floats, Floats]
@@ -120,28 +147,39 @@ class _Anderson:
         """The combination of past steps whose residual is least; None while there is no past."""
         x = self._pack(*present)
         residual = self._pack(*target) - x
-        self._points, self._residuals = self._points[-DEPTH:], self._residuals[-DEPTH:]
-        self._points.append(x)
-        self._residuals.append(residual)
-        if len(self._points) == 1 or not np.all(np.isfinite(residual)):
+        if self._last is not None:
+            row = self._pairs % DEPTH  # the oldest pair makes room
+            np.subtract(x, self._last[0], out=self._steps[row])
+            np.subtract(residual, self._last[1], out=self._changes[row])
+            self._pairs += 1
+        self._last = (x, residual)
+        used = min(self._pairs, DEPTH)
+        if not used or not np.isfinite(residual @ residual):
             return None
-        steps = np.diff(self._points, axis=0)
-        changes = np.diff(self._residuals, axis=0)
-        gram = changes @ changes.T
-        gram[np.diag_indices_from(gram)] += GRAM_RIDGE * np.trace(gram)
-        mix = np.linalg.solve(gram, changes @ residual)
-        return self._unpack(x + residual - mix @ (steps + changes))
+        changes, steps = self._changes[:used], self._steps[:used]
+        mix = _least_squares(changes, residual)
+        return self._unpack(x + residual - mix @ steps - mix @ changes)
 
     def _pack(self, precision: Floats, linear: Floats) -> Floats:
-        return np.concatenate([precision[self._upper], linear])
+        return np.concatenate([precision.ravel()[self._upper], linear])
 
     def _unpack(self, x: Floats) -> tuple[Floats, Floats]:
-        entries = len(self._upper[0])
-        size = len(x) - entries
-        precision = np.zeros((size, size))
-        precision[self._upper] = x[:entries]
-        precision.T[self._upper] = x[:entries]
+        entries = len(self._upper)
+        upper = np.zeros((self.size, self.size))
+        upper.ravel()[self._upper] = x[:entries]
+        precision = upper + upper.T
+        precision.ravel()[:: self.size + 1] /= 2
         return precision, x[entries:]
+
+
+def _least_squares(rows: Floats, target: Floats) -> Floats:
+    """Coefficients c that minimise |target − c @ rows|, damped where rows nearly depend."""
+    scale = np.sqrt(np.einsum("ij,ij->i", rows, rows)) + 1e-300
+    unit = rows / scale[:, None]
+    gram = unit @ unit.T
+    gram.ravel()[:: len(gram) + 1] += GRAM_RIDGE
+    _, mix, failed = lapack.dposv(gram, unit @ target)
+    return np.zeros_like(scale) if failed else np.asarray(mix / scale)
 
 
 def quasi_newton_e_step(

@@ -94,27 +94,24 @@ class Likelihood:
 
     def node_terms(self, mean: Floats, variance: Floats, shape: float) -> NodeTerms:
         """All terms but the exact count term, which needs covariances (see `exact`)."""
-        counts, by_mean, by_variance = self._counts(mean, variance)
-        events, event_mean, event_variance = self._events(mean, variance)
+        counts = events = 0.0
         exposure, weights = self.exposure(mean**2 + variance, shape)
-        return NodeTerms(
-            counts=counts,
-            events=events,
-            exposure=exposure,
-            by_mean=by_mean + event_mean - 2 * mean * weights,
-            by_variance=by_variance + event_variance - weights,
-        )
+        by_mean, by_variance = -2 * mean * weights, -weights
+        if len(self.count) and self.count_term != "exact":
+            counts, count_mean, count_variance = self._counts(mean, variance)
+            by_mean, by_variance = by_mean + count_mean, by_variance + count_variance
+        if self.to_events is not None:
+            events, event_mean, event_variance = self._events(mean, variance)
+            by_mean, by_variance = by_mean + event_mean, by_variance + event_variance
+        return NodeTerms(counts, events, exposure, by_mean, by_variance)
 
     def _counts(self, mean: Floats, variance: Floats) -> tuple[float, Floats, Floats]:
-        if self.count_term == "lemma2" and len(self.count):
+        if self.count_term == "lemma2":
             return lemma2(self.integrals, self.count, mean, variance, self.b)
-        if self.count_term == "pointwise" and len(self.count):
-            return pointwise(self.integrals, self.count, mean, variance)
-        return 0.0, np.zeros_like(mean), np.zeros_like(mean)
+        return pointwise(self.integrals, self.count, mean, variance)
 
     def _events(self, mean: Floats, variance: Floats) -> tuple[float, Floats, Floats]:
-        if self.to_events is None:
-            return 0.0, np.zeros_like(mean), np.zeros_like(mean)
+        assert self.to_events is not None
         at_mean = self.to_events @ mean
         at_variance = np.maximum(self.to_events @ variance, 0.0)
         value, by_mean, by_variance = expected_log_square(at_mean, at_variance)

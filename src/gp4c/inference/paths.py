@@ -40,8 +40,9 @@ LogDensity = Callable[[Floats], Floats]
 TINY = 1e-300
 #: step of the table of ln a: far below any posterior's width, where the midpoint rule is exact
 LOG_LENGTH_STEP = 0.05
-#: shortest length-scale, in windows, that is sampled where no number of inducing inputs is given
-SHORTEST = 0.03
+#: shortest length-scale, in windows, that is sampled where no number of inducing inputs is given;
+#: the weak prior has 0.1% of its mass below
+SHORTEST = 0.016
 #: nodes per gap between inducing inputs, narrower than 0.8 length-scales or wider: log-likelihoods
 #: to 1e-6, far below Monte-Carlo error
 FINE, COARSE = 8, 12

@@ -91,7 +91,8 @@ class Gaussian:
     def kl(self) -> float:
         """KL(q ‖ N(0, I)) = ½ (tr S + mᵀm − M − ln|S|)."""
         size = len(self.mean)
-        return float((np.sum(self.root**2) + self.mean @ self.mean - size - self.log_det) / 2)
+        trace = np.vdot(self.root, self.root)
+        return float((trace + self.mean @ self.mean - size - self.log_det) / 2)
 
 
 @dataclass(frozen=True)
@@ -152,7 +153,8 @@ class Workspace:
     def moments(self, hyper: Hyper, q: Gaussian) -> tuple[Floats, Floats]:
         """Mean and variance of f at the nodes."""
         mean = hyper.mean + np.sqrt(hyper.variance) * (self.features @ q.mean)
-        explained = ((self.features @ q.root) ** 2).sum(axis=1)
+        spread = self.features @ q.root
+        explained = np.einsum("ij,ij->i", spread, spread)
         return mean, hyper.variance * (self.residual + explained)
 
     def evaluate(self, hyper: Hyper, q: Gaussian) -> Evaluation:
@@ -214,4 +216,4 @@ class Workspace:
         toward = np.sqrt(hyper.variance) * np.outer(at.by_mean, q.mean)
         excess = self.features @ S - self.features
         toward += 2 * hyper.variance * at.by_variance[:, None] * excess
-        return float((dB * toward).sum())
+        return float(np.vdot(dB, toward))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.exposure import SUBJECT_COSTS
-from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, search, solve_q
+from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
 from gp4c.inference.integrate import Weighted, integrate, shape_laplace
 from gp4c.inference.mcmc import SamplerReport, sample_posterior
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.response import frailty_response
 from gp4c.inference.sampled import SampledPosterior
+from gp4c.inference.search import search
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.base import PanelEstimator
 
@@ -200,7 +202,8 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     model.mean_ = float(hyper.mean * np.sqrt(scale))
     model.terms_ = evaluation.bound
     model.objective_ = evaluation.bound.total
-    model.elbo_ = exact_bound(problem, optimum)
+    vars(model).pop("elbo_", None)  # of an earlier fit; evaluated when asked for
+    model._exact_bound = partial(exact_bound, problem, optimum)
     model.log_evidence_ = fit.log_evidence
     model.n_inducing_ = optimum.work.size
     model.history_ = np.array([*optimum.path, optimum.value])

@@ -116,7 +116,6 @@ class GP4C(GaussianProcessModel):
     """
 
     objective_: float
-    elbo_: float
 
     def __init__(
         self,

@@ -16,11 +16,10 @@ from gp4c.inference.hyper import (
     MIN_INDUCING,
     Problem,
     climb,
-    length_scale_grid,
     positive_start,
-    search,
     solve_q,
 )
+from gp4c.inference.search import length_scale_grid, search
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Sites
 from problems import central_difference, observed, visits_panel
