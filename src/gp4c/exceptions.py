@@ -27,6 +27,10 @@ class ModelFileError(GP4CError, ValueError):
     """A saved model cannot be read: wrong kind of file, version or content."""
 
 
+class MissingExtraError(GP4CError, ImportError):
+    """A package of an optional extra is not installed; the message names the extra."""
+
+
 class GP4CWarning(UserWarning):
     """Base class of the warnings of gp4c."""
 

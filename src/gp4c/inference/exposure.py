@@ -64,7 +64,7 @@ class GammaFrailty:
 
     def cost(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """Written as R at α = ∞ plus corrections that stay accurate for large α."""
-        if not np.isfinite(shape):
+        if not np.all(np.isfinite(shape)):
             return expected
         rising = gammaln(shape + totals) - gammaln(shape) - totals * np.log(shape)
         return np.asarray((shape + totals) * np.log1p(expected / shape) - rising)

@@ -118,6 +118,10 @@ class SampledPosterior:
         mean, residual = self._conditional(self.unit(times))
         return np.asarray(self.scale * (mean**2 + residual))
 
+    def paths(self, times: Floats) -> Floats:
+        """f(t) of every draw in unit rate, (times, S); outside the window its mean given v."""
+        return self._conditional(self.unit(times))[0]
+
     def intensity(self, times: Floats) -> Floats:
         """E λ(t)."""
         return np.asarray(self.intensities(times) @ self.weights)

@@ -79,6 +79,7 @@ class GP3(GaussianProcessModel):
                 problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
             )
             store_fit(self, problem, fit)
+        self._fitted_to = (None, events)
         self.time_unit_ = events.time_unit
         self.subjects_ = subject_labels(None, events)
         self.data_summary_ = describe_data(None, events)

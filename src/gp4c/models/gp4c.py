@@ -189,6 +189,7 @@ class GP4C(GaussianProcessModel):
                 self.effect_choice_ = "as asked"
             fit = self._find(problem)
             store_fit(self, problem, fit)
+        self._fitted_to = (panel, events)
         self.time_unit_ = panel.time_unit
         self.subjects_ = subject_labels(panel, events)
         self.data_summary_ = describe_data(panel, events)

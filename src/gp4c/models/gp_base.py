@@ -15,6 +15,7 @@ from gp4c.inference.threads import one_blas_thread
 from gp4c.models.base import PanelEstimator
 
 if TYPE_CHECKING:
+    from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
 
 Floats = NDArray[np.float64]
@@ -66,6 +67,7 @@ class GaussianProcessModel(PanelEstimator):
     frailty_shape_: float
     subject_effects_: Floats | None
     _exact_bound: Callable[[], float]
+    _fitted_to: tuple[PanelCounts | None, RecurrentEvents | None]
 
     @cached_property
     def elbo_(self) -> float:
@@ -85,7 +87,8 @@ class GaussianProcessModel(PanelEstimator):
     def __getstate__(self) -> dict[str, Any]:
         # what evaluates the bound holds the data: a copy takes the number instead
         state = {**vars(self), **self._evaluated()}
-        state.pop("_exact_bound", None)
+        for data in ("_exact_bound", "_fitted_to"):
+            state.pop(data, None)
         return state
 
     def _evaluated(self) -> dict[str, float]:
@@ -187,6 +190,17 @@ class GaussianProcessModel(PanelEstimator):
             raise ValueError("each stop must not be before its start")
         values = self._posterior().expected_integral(first.ravel(), last.ravel())
         return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+
+    def to_arviz(self, panel: PanelCounts | None = None, **options: Any) -> Any:
+        """Draws of f, λ, Λ, hyper-parameters and frailties, and subjects' likelihoods, for ArviZ.
+
+        The options are those of :func:`gp4c.models.arviz_export.to_arviz`. A model read from a
+        file holds no data: pass the `panel` of the fit to have likelihoods too.
+        """
+        from gp4c.models.arviz_export import to_arviz
+
+        self._check_fitted()
+        return to_arviz(self, panel, **options)
 
     # -- scores -----------------------------------------------------------------------------
 

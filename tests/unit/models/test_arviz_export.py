@@ -1,0 +1,192 @@
+"""Export to ArviZ: the draws agree with the model, and ArviZ's own functions work on them."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import quad
+from scipy.stats import gamma, poisson
+
+import gp4c
+from gp4c.exceptions import MissingExtraError
+
+arviz = pytest.importorskip("arviz")
+PANEL, EVENTS = gp4c.simulate_panel(
+    ([0, 12], [0.2, 0.5]), window=(0, 12), n_subjects=20, n_intervals=4, frailty=1.5,
+    random_state=4,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def frail():
+    return gp4c.GP4C(effect="gamma", count_term="pointwise", hyper="integrate").fit(PANEL)
+
+
+@pytest.fixture(scope="module")
+def exported(frail):
+    return frail.to_arviz()
+
+
+@pytest.fixture(scope="module")
+def sampled():
+    return gp4c.GP4C(effect="gamma", method="mcmc", hyper="optimize", n_inducing=6).fit(PANEL)
+
+
+def pooled(data, name):
+    """Draws of a variable, chains one after the other."""
+    values = data[name].to_numpy()
+    return values.reshape(-1, *values.shape[2:])
+
+
+def test_draws_have_the_moments_of_the_model(frail, exported):
+    times = exported.posterior["time"].to_numpy()
+    assert times[-1] == 12.0
+    rate = pooled(exported.posterior, "intensity")
+    error = rate.std(axis=0) / np.sqrt(len(rate))
+    assert np.all(np.abs(rate.mean(axis=0) - frail.intensity(times)) < 5 * error)
+    number = pooled(exported.posterior, "cumulative_intensity")
+    error = number.std(axis=0) / np.sqrt(len(number))
+    assert np.all(np.abs(number.mean(axis=0) - frail.cumulative(times)) < 5 * error)
+    assert_allclose(pooled(exported.posterior, "f") ** 2, rate)
+
+
+def test_curves_and_their_integrals_belong_to_the_same_draw(frail):
+    data = frail.to_arviz(n_draws=40, n_points=2400)
+    times, rate = data.posterior["time"].to_numpy(), pooled(data.posterior, "intensity")
+    number = pooled(data.posterior, "cumulative_intensity")
+    steps = np.diff(times) * (rate[:, 1:] + rate[:, :-1]) / 2
+    assert_allclose(number[:, 1:] - number[:, :1], np.cumsum(steps, axis=1), rtol=1e-3, atol=1e-4)
+
+
+def test_integrated_hyper_parameters_vary_and_the_others_are_constant(frail, exported):
+    shown = set(exported.posterior.data_vars)
+    assert {"length_scale", "prior_variance", "prior_mean"} <= shown
+    assert float(exported.constant_data["frailty_shape"]) == frail.frailty_shape_
+    scales = np.array([c.length_scale for c in frail.posterior_.components]) * 12
+    mean = float(exported.posterior["length_scale"].mean())
+    assert_allclose(mean, frail.posterior_.weights @ scales, rtol=0.2)
+
+
+def test_likelihoods_are_probabilities_of_counts_with_the_frailty_integrated_out(frail, exported):
+    # an independent route for one subject and draw: quadrature over the frailty of a product of
+    # Poisson probabilities, whose means are read off the draw's own curve
+    data = frail.to_arviz(n_draws=8, n_points=6000)
+    curve = pooled(data.posterior, "cumulative_intensity")
+    times = np.append(0.0, data.posterior["time"].to_numpy())
+    likelihood = pooled(data.log_likelihood, "counts")
+    shape = frail.frailty_shape_
+    for draw, subject in ((0, 0), (3, 7), (7, 19)):
+        rows = PANEL.subject_index == subject
+        level = np.append(0.0, curve[draw])
+        ends = (np.interp(at[rows], times, level) for at in (PANEL.stop, PANEL.start))
+        mean, count = np.subtract(*ends) * PANEL.exposure[rows], PANEL.count[rows]
+
+        def integrand(u, mean=mean, count=count):
+            return gamma.pdf(u, shape, scale=1 / shape) * poisson.pmf(count, u * mean).prod()
+
+        direct = np.log(quad(integrand, 0, 40, limit=400)[0])
+        assert_allclose(likelihood[draw, subject], direct, rtol=2e-4)
+
+
+def test_likelihoods_average_to_the_score(frail, exported):
+    draws = pooled(exported.log_likelihood, "counts")
+    mean = np.log(np.exp(draws).mean(axis=0)).sum()
+    assert_allclose(mean, frail.score(PANEL, joint=False, constant=True), atol=0.3)
+
+
+def test_frailties_have_their_posterior_mean(frail, exported):
+    draws = pooled(exported.posterior, "frailty")
+    error = draws.std(axis=0) / np.sqrt(len(draws))
+    difference = np.abs(draws.mean(axis=0) - frail.subject_effects_)
+    assert np.all(difference < 5 * error + 0.05)
+    assert list(exported.posterior["subject"].to_numpy()) == list(PANEL.subjects)
+
+
+def test_arviz_summarises_scores_and_draws_it(exported):
+    import matplotlib as mpl
+
+    mpl.use("agg")
+    table = arviz.summary(exported, var_names=["length_scale", "cumulative_intensity"])
+    assert np.all(table["r_hat"] < 1.02)
+    loo = arviz.loo(exported, pointwise=True)
+    assert loo.n_data_points == PANEL.n_subjects
+    assert np.isfinite(loo.elpd_loo)
+    axes = arviz.plot_forest(exported, var_names=["frailty"], combined=True)
+    assert len(axes.ravel()[0].get_yticklabels()) == PANEL.n_subjects
+    mpl.pyplot.close("all")
+
+
+def test_loo_by_subject_estimates_leaving_subjects_out(exported):
+    # refit without each of a few subjects and predict them: the honest number loo estimates
+    loo = arviz.loo(exported, pointwise=True)
+    for subject in (0, 5, 11):
+        rest = np.delete(np.arange(PANEL.n_subjects), subject)
+        model = gp4c.GP4C(effect="gamma", count_term="pointwise").fit(PANEL[rest])
+        left_out = model.score(PANEL[[subject]], constant=True)
+        assert_allclose(loo.loo_i.to_numpy()[subject], left_out, atol=0.25)
+
+
+def test_a_sampler_keeps_its_chains(sampled):
+    data = sampled.to_arviz()
+    posterior = sampled.posterior_
+    assert data.posterior.sizes["chain"] == len(np.unique(posterior.chain))
+    assert_allclose(pooled(data.sample_stats, "weight"), posterior.weights)
+    times = data.posterior["time"].to_numpy()
+    assert_allclose(pooled(data.posterior, "intensity"), posterior.intensities(times).T)
+    weighted = posterior.weights @ pooled(data.posterior, "cumulative_intensity")
+    assert_allclose(weighted, sampled.cumulative(times), rtol=1e-6)
+    assert np.all(arviz.summary(data, var_names=["intensity"])["r_hat"] < 1.05)
+
+
+def test_the_samplers_diagnostics_are_arvizs(sampled):
+    data, report = sampled.to_arviz(n_points=10), sampled.sampler_
+    at = report.names.index("Λ")
+    chains = data.posterior["cumulative_intensity"].to_numpy()[..., -1]
+    assert_allclose(arviz.rhat(chains), report.r_hat[at], rtol=1e-6)
+    assert_allclose(arviz.ess(chains, method="bulk"), report.ess[at], rtol=0.02)
+
+
+def test_event_times_have_likelihoods_too():
+    model = gp4c.GP3().fit(EVENTS)
+    data = model.to_arviz(n_draws=4, n_points=4000)
+    rate = pooled(data.posterior, "intensity")
+    number = pooled(data.posterior, "cumulative_intensity")[:, -1]
+    times = data.posterior["time"].to_numpy()
+    own = EVENTS.time[EVENTS.subject_index == 3]
+    direct = [np.log(np.interp(own, times, r)).sum() - n for r, n in zip(rate, number, strict=True)]
+    assert_allclose(pooled(data.log_likelihood, "counts")[:, 3], direct, atol=2e-3)
+
+
+def test_free_weights_are_constants():
+    model = gp4c.GP4CW(count_term="pointwise").fit(PANEL)
+    data = model.to_arviz(n_draws=8)
+    assert_allclose(data.constant_data["subject_effect"], model.subject_effects_)
+    assert "frailty" not in data.posterior
+
+
+def test_a_saved_model_has_draws_and_takes_its_data_back(frail, exported, tmp_path):
+    frail.save(tmp_path / "fit.json")
+    again = gp4c.load_model(tmp_path / "fit.json")
+    alone = again.to_arviz()
+    assert "log_likelihood" not in alone.groups()
+    assert "frailty" in alone.posterior
+    full = again.to_arviz(PANEL)
+    assert_allclose(
+        pooled(full.log_likelihood, "counts"), pooled(exported.log_likelihood, "counts")
+    )
+
+
+def test_newer_versions_get_a_tree(frail, monkeypatch):
+    import xarray
+
+    monkeypatch.setattr(arviz, "__version__", "1.0.0")
+    tree = frail.to_arviz(n_draws=8)
+    assert isinstance(tree, xarray.DataTree)
+    assert tree["posterior"]["f"].dims == ("chain", "draw", "time")
+
+
+def test_without_arviz_the_extra_is_named(frail, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    with pytest.raises(MissingExtraError, match=r"gp4c\[arviz\]"):
+        frail.to_arviz()
