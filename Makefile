@@ -7,8 +7,9 @@ JOBS ?= 2
 export OPENBLAS_NUM_THREADS ?= 1
 export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
+NO_BROWSER := No Chromium found and none could be installed (that takes apt and root). Install chromium with the package manager of this machine, then run make test-browser again.
 
-.PHONY: demo test lint format bench docs test-browser clean
+.PHONY: demo test lint format bench docs test-browser chromium clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -50,14 +51,19 @@ $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	@touch $@
 
-# Headless Chromium, the distribution's own; installing it needs Debian or Ubuntu and root (or sudo).
+# Headless Chromium, the distribution's own. Where it is missing, installing it needs apt and root
+# (or sudo without a password); elsewhere install it by hand.
 $(VENV)/.browser: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --editable ".[browser]"
-	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || \
-	  { SUDO=$$([ "$$(id -u)" = 0 ] || echo sudo); \
-	    $$SUDO apt-get update -qq && \
-	    $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; }
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || $(MAKE) --no-print-directory chromium
 	@touch $@
+
+chromium:
+	@command -v apt-get >/dev/null || { echo "$(NO_BROWSER)"; exit 1; }
+	@SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+	  { $$SUDO apt-get update -qq && \
+	    $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium >/dev/null; } || \
+	  { echo "$(NO_BROWSER)"; exit 1; }
 
 clean:
 	rm -rf $(VENV) docs/_build docs/auto_examples .pytest_cache .ruff_cache .mypy_cache
