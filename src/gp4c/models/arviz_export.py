@@ -89,9 +89,10 @@ def to_arviz(
     arviz = import_arviz()
     own_panel, events = getattr(model, "_fitted_to", (None, None))
     panel = own_panel if panel is None else panel
-    histories, times = model.histories_, np.linspace(*model.window_, n_points + 1)[1:]
+    histories, (first, last) = model.histories_, model.window_
+    times = np.linspace(first, last, n_points + 1)[1:]
     distinct = None if panel is None else panel.distinct()
-    origin = np.full_like(times, model.window_[0])
+    origin = np.full_like(times, first)
     starts = [origin, histories.span_start, *([] if distinct is None else [distinct.start])]
     stops = [times, histories.span_stop, *([] if distinct is None else [distinct.stop])]
     moments = np.zeros(0) if events is None else events.time
