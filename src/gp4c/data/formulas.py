@@ -1,0 +1,363 @@
+"""Formulas of covariates: from ``"treatment + age"`` to the columns of a regression.
+
+A formula is Wilkinson notation, parsed by formulaic. Its factors are names of columns or calls of
+a short list of functions; everything else that formulaic would evaluate as Python is refused
+before anything is evaluated, so that a formula from a command line or a file can run no code.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.checks import unknown_name
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+
+Floats = NDArray[np.float64]
+
+#: functions that a formula may call
+FUNCTIONS = (
+    "C", "I", "abs", "bs", "cc", "center", "cr", "cs", "exp", "log", "log10", "log2", "poly",
+    "scale", "sqrt", "standardize",
+)  # fmt: skip
+#: codings of categories, as ``C(x, contr.treatment("placebo"))``
+CODINGS = ("treatment", "sum", "helmert", "diff", "poly")
+#: arguments of these functions that may be named
+ARGUMENTS = (
+    "base", "center", "constraints", "ddof", "degree", "df", "include_intercept", "knots",
+    "levels", "lower_bound", "raw", "scale", "upper_bound",
+)  # fmt: skip
+#: longest formula, and largest exponent in one: beyond them lies a mistake or a denial of service
+LONGEST, LARGEST_POWER = 500, 6
+_NODES = (
+    ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.UnaryOp, ast.USub,
+    ast.UAdd, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.List, ast.Tuple,
+)  # fmt: skip
+_QUOTED = re.compile(r"`([^`]*)`")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A formula that is safe to evaluate, the columns that it names, and those inside ``C()``."""
+
+    formula: Any
+    columns: tuple[str, ...]
+    categories: frozenset[str]
+
+
+def parse_formula(text: str) -> Parsed:
+    """Parse and check a formula; what is wrong with it is one clear sentence.
+
+    Parameters
+    ----------
+    text : str
+        ``"treatment + age"``, ``"treatment * log(size)"``, ``"C(arm, contr.treatment('b'))"``,
+        ``"bs(age, df=4)"``; names that are no Python names in back quotes.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise PanelDataError(f"a formula is a text such as 'treatment + age'; found {text!r}")
+    if len(text) > LONGEST:
+        raise PanelDataError(f"a formula has at most {LONGEST} characters; found {len(text)}")
+    if "~" in text or "|" in text:
+        raise PanelDataError(
+            f"a formula here has covariates only, no '~' and no '|'; found {text!r}"
+        )
+    _check_powers(text)
+    from formulaic import Formula
+    from formulaic.errors import FormulaParsingError
+
+    try:
+        formula = Formula(text)
+    except (FormulaParsingError, SyntaxError, ValueError, TypeError) as error:
+        raise PanelDataError(
+            f"the formula {text!r} cannot be understood: {_reason(error)}"
+        ) from None
+    terms = list(formula)
+    if not any(not term.factors or term == "1" for term in terms):
+        raise PanelDataError(
+            f"the curve is the intercept, which cannot be left out; found {text!r}"
+        )
+    names: dict[str, None] = {}
+    categories: set[str] = set()
+    for factor in (factor for term in terms for factor in term.factors):
+        found = _columns_of(factor, text)
+        names |= dict.fromkeys(found)
+        if str(factor.expr).startswith("C("):
+            categories |= set(found)
+    if not names:
+        raise PanelDataError(f"the formula {text!r} has no covariate")
+    return Parsed(formula, tuple(names), frozenset(categories))
+
+
+def _reason(error: BaseException) -> str:
+    """First sentence of another library's message, without its colours."""
+    plain = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip()
+    return re.split(r"\n|\. ", plain)[0] or type(error).__name__
+
+
+def _check_powers(text: str) -> None:
+    for power in re.findall(r"(?:\*\*|\^)\s*(\d+)", text):
+        if int(power) > LARGEST_POWER:
+            raise PanelDataError(
+                f"powers in a formula are at most {LARGEST_POWER}; found {power} in {text!r}"
+            )
+
+
+def _columns_of(factor: Any, text: str) -> list[str]:
+    """Columns that a factor reads; an error if it does anything but a listed function of them."""
+    kind = factor.eval_method.name
+    if kind == "LITERAL":
+        return []
+    if kind == "LOOKUP":
+        return [str(factor.expr)]
+    quoted: dict[str, str] = {}
+
+    def stand_in(match: re.Match[str]) -> str:
+        return quoted.setdefault(match.group(1), f"_quoted_{len(quoted)}")
+
+    source = _QUOTED.sub(stand_in, str(factor.expr))
+    originals = {place: name for name, place in quoted.items()}
+    try:
+        names = _names_in(ast.parse(source, mode="eval"))
+    except (SyntaxError, ValueError):
+        raise PanelDataError(
+            f"{str(factor.expr)!r} in the formula {text!r} is not allowed: a factor is a column, "
+            f"or one of the functions {', '.join(FUNCTIONS)} of columns"
+        ) from None
+    return [originals.get(name, name) for name in names]
+
+
+def _names_in(tree: ast.AST) -> list[str]:
+    """Names that an expression reads; a ValueError if it could do more than arithmetic."""
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and id(node) in called:
+            if node.id not in FUNCTIONS:
+                raise ValueError(node.id)
+        elif isinstance(node, ast.Name):
+            found.append(node.id)
+        elif not _is_harmless(node):
+            raise ValueError(type(node).__name__)
+    return [name for name in found if name != "contr"]
+
+
+def _is_harmless(node: ast.AST) -> bool:
+    if isinstance(node, ast.keyword):
+        return node.arg in ARGUMENTS
+    if isinstance(node, ast.Attribute):
+        base = node.value
+        return isinstance(base, ast.Name) and base.id == "contr" and node.attr in CODINGS
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        power = node.right
+        number = isinstance(power, ast.Constant) and isinstance(power.value, int | float)
+        return bool(number and abs(power.value) <= LARGEST_POWER)  # type: ignore[attr-defined]
+    return isinstance(node, _NODES)
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class FormulaDesign:
+    """A formula with all that it learned from the data of a fit: levels, transforms, means.
+
+    Every column of the regression is centred at its average over the subjects of the fit (each
+    subject counts once; a column that varies within a subject enters with its average over the
+    subject's observed time). So the curve of the model belongs to average covariates, an
+    indicator of a category having its share as average.
+
+    Attributes
+    ----------
+    formula : str
+    columns : dict
+        Name to values of the columns that the formula reads, one per row of the table.
+    levels : dict
+        Categorical column to its levels, the reference first.
+    weights : (n,)
+        Share of each row of the table in averages.
+    names : tuple of str
+        Names of the regression's columns, such as ``"treatment[thiotepa]"``.
+    centre : (p,)
+        Their averages.
+    """
+
+    formula: str
+    columns: dict[str, NDArray[Any]]
+    levels: dict[str, tuple[Any, ...]]
+    weights: Floats
+    names: tuple[str, ...]
+    centre: Floats
+
+    @classmethod
+    def learn(cls, formula: str, table: pd.DataFrame, weights: Floats) -> FormulaDesign:
+        """Learn a formula from a complete table, whose rows have the given shares."""
+        named = parse_formula(formula).categories
+        levels = {
+            name: _levels(table[name])
+            for name in table.columns
+            if name in named or not _is_number(table[name])
+        }
+        columns = {name: _values(table[name], name in levels) for name in table.columns}
+        draft = cls(formula, columns, levels, weights, (), np.zeros(0))
+        raw = draft._raw(draft._table(columns))
+        names = tuple(readable_name(name) for name in raw.columns)
+        values = raw.to_numpy(dtype=np.float64)
+        _check_finite(values, names)
+        return cls(formula, columns, levels, weights, names, weights @ values)
+
+    def matrix(self, table: pd.DataFrame) -> Floats:
+        """Centred columns of the regression for a complete table, (rows, p)."""
+        columns = {}
+        for name in self.columns:
+            columns[name] = _values(table[name], name in self.levels)
+            if name in self.levels:
+                columns[name] = self._known_levels(name, columns[name])
+        values = self._raw(self._table(columns)).to_numpy(dtype=np.float64)
+        _check_finite(values, self.names)
+        return np.asarray(values - self.centre)
+
+    def profile(self, covariates: Mapping[str, Any]) -> Floats:
+        """Centred columns for chosen covariates, the others at their average, (p,).
+
+        The average of the columns over the subjects of the fit, all of whom are given the chosen
+        values.
+        """
+        import pandas as pd
+
+        chosen = dict(covariates)
+        for name, value in chosen.items():
+            if name not in self.columns:
+                raise PanelDataError(
+                    f"the formula has no covariate {name!r}; {unknown_name(name, [*self.columns])}"
+                )
+            if np.ndim(value) != 0 or pd.isna(value):
+                raise PanelDataError(f"{name!r} must be one value; found {value!r}")
+        if not chosen:
+            return np.zeros(len(self.names))
+        table = pd.DataFrame(self.columns)
+        for name, value in chosen.items():
+            table[name] = pd.Series([value] * len(table), dtype=None)
+        return np.asarray(self.weights @ self.matrix(table))
+
+    def _known_levels(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
+        """Values as the fit wrote them (2 for 2.0); one that the fit did not see is an error."""
+        known = {level: level for level in self.levels[name]}
+        new = [value for value in dict.fromkeys(values.tolist()) if value not in known]
+        if new:
+            listed = ", ".join(repr(level) for level in known)
+            raise PanelDataError(
+                f"{name!r} had no level {new[0]!r} in the fit; its levels were {listed}"
+            )
+        result = np.empty(len(values), dtype=object)
+        result[:] = [known[value] for value in values.tolist()]
+        return result
+
+    def _table(self, columns: dict[str, NDArray[Any]]) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                name: pd.Categorical(values, categories=list(self.levels[name]))
+                if name in self.levels
+                else values
+                for name, values in columns.items()
+            }
+        )
+
+    def _raw(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Columns without the intercept, by the transforms that the fit's data fixed."""
+        with np.errstate(all="ignore"):
+            matrix = self._evaluate(lambda: self._spec.get_model_matrix(table, context=_context()))
+        return matrix.drop(columns="Intercept")
+
+    @cached_property
+    def _spec(self) -> Any:
+        parsed = parse_formula(self.formula)
+        table = self._table(self.columns)
+        with np.errstate(all="ignore"):
+            found = self._evaluate(
+                lambda: parsed.formula.get_model_matrix(
+                    table, context=_context(), na_action="ignore"
+                )
+            )
+        return found.model_spec
+
+    def _evaluate(self, make: Any) -> Any:
+        from formulaic.errors import FormulaicError
+
+        try:
+            return make()
+        except PanelDataError:
+            raise
+        except (FormulaicError, ValueError, TypeError, KeyError, ArithmeticError) as error:
+            raise PanelDataError(
+                f"the formula {self.formula!r} cannot be evaluated: "
+                f"{_reason(error.__cause__ or error)}"
+            ) from None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_spec"}
+
+
+def _context() -> dict[str, Any]:
+    return {"sqrt": np.sqrt, "abs": np.abs}
+
+
+def _is_number(column: Any) -> bool:
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    return bool(is_numeric_dtype(column) or is_bool_dtype(column))
+
+
+def _levels(column: Any) -> tuple[Any, ...]:
+    """Levels in use: sorted, or in the order that a categorical column declares."""
+    if hasattr(column, "cat"):
+        return tuple(column.cat.remove_unused_categories().cat.categories.tolist())
+    values = column.unique().tolist()
+    try:
+        return tuple(sorted(values))
+    except TypeError:
+        return tuple(sorted(values, key=str))
+
+
+def _values(column: Any, categorical: bool) -> NDArray[Any]:
+    if categorical:
+        return np.asarray(column.astype(object), dtype=object)
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        bad = next(value for value in column if not isinstance(value, int | float | np.number))
+        raise PanelDataError(f"{column.name!r} was numeric in the fit; found {bad!r}") from None
+
+
+def _check_finite(values: Floats, names: tuple[str, ...]) -> None:
+    bad = ~np.isfinite(values).all(axis=0)
+    if bad.any():
+        raise PanelDataError(
+            f"{names[int(np.argmax(bad))]!r} is not finite for all subjects: a logarithm of zero?"
+        )
+
+
+def readable_name(name: str) -> str:
+    """Write ``treatment[T.thiotepa]`` as ``treatment[thiotepa]``, and ``C(x, ...)[b]`` as ``x[b]``.
+
+    Only for reading: it does not tell codings of one column apart.
+    """
+    parts = []
+    for part in re.split(r":(?![^(\[]*[)\]])", name):
+        plain = re.sub(r"\[T\.", "[", part)
+        plain = re.sub(r"^C\(\s*`?([^,`()]+?)`?\s*(?:,.*)?\)\[(.*)\]$", r"\1[\2]", plain)
+        parts.append(plain)
+    return ":".join(parts)

@@ -1,0 +1,254 @@
+r"""Regression coefficients of a rate: exp(βᵀz) multiplies the intensity of a row.
+
+Row r of subject k has the expected count υ_k μ_r, μ_r = e_r exp(βᵀz_r) ρ ∫E f² over its interval.
+Given the integrals the objective is that of a Poisson or negative multinomial regression,
+
+.. math::  \sum_r m_r \beta^T z_r - \sum_k \mathrm{cost}_k(R_k), \qquad R_k = \sum_{r \in k} \mu_r,
+
+concave in β. The curve is estimated along with β; near the optimum ln ∫f² is linear in the level
+and the shape of f, so that all together are one penalised regression (docs/maths_covariates.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gp4c.design.observations import Observations
+from gp4c.inference.exposure import GammaFrailty
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+_FRAILTY = GammaFrailty()
+#: a linear predictor this far from its mean is on its way to infinity
+RUNAWAY = 25.0
+
+
+@dataclass(frozen=True)
+class RegressionRows:
+    """Rows of a panel with their covariates.
+
+    Attributes
+    ----------
+    design : (N, p)
+        Centred covariates z_r.
+    count, exposure : (N,)
+    subject, interval : (N,)
+        Position of the row's subject, and of its interval among the distinct ones.
+    n_subjects : int
+    """
+
+    design: Floats
+    count: Floats
+    exposure: Floats
+    subject: Indices
+    interval: Indices
+    n_subjects: int
+
+    @property
+    def totals(self) -> Floats:
+        """m_k."""
+        return self.by_subject(self.count)
+
+    def by_subject(self, values: Floats) -> Floats:
+        """Sums over the rows of each subject, (N,) → (K,) or (N, p) → (K, p)."""
+        if values.ndim == 1:
+            return np.bincount(self.subject, values, self.n_subjects).astype(np.float64)
+        columns = [np.bincount(self.subject, column, self.n_subjects) for column in values.T]
+        return np.stack(columns, axis=1).astype(np.float64)
+
+    def multiplied(self, beta: Floats) -> Floats:
+        """e_r exp(βᵀz_r)."""
+        return np.asarray(self.exposure * np.exp(self.design @ beta))
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """The part of the objective that knows β, at fixed integrals of f².
+
+    `mean` are the μ_r, `effect` the υ_k, `value` and `score` the objective and its gradient.
+    """
+
+    value: float
+    score: Floats
+    mean: Floats
+    effect: Floats
+    expected: Floats
+
+
+def collapsed(rows: RegressionRows, beta: Floats, mass: Floats, shape: float) -> Collapsed:
+    """Evaluate at coefficients β.
+
+    Parameters
+    ----------
+    mass : (J,)
+        ρ ∫E f² over the distinct intervals.
+    shape : float
+        α of the gamma frailty; infinite without one.
+    """
+    mean = rows.multiplied(beta) * mass[rows.interval]
+    expected, totals = rows.by_subject(mean), rows.totals
+    effect = _FRAILTY.weight(totals, expected, shape)
+    value = rows.count @ (rows.design @ beta) - _FRAILTY.cost(totals, expected, shape).sum()
+    residual = rows.count - effect[rows.subject] * mean
+    return Collapsed(float(value), rows.design.T @ residual, mean, effect, expected)
+
+
+def information(rows: RegressionRows, at: Collapsed, shape: float) -> Floats:
+    """−∂²/∂β∂βᵀ of the collapsed objective, with f as it is."""
+    weighted = at.effect[rows.subject] * at.mean
+    full = rows.design.T @ (weighted[:, None] * rows.design)
+    return np.asarray(full - _between(rows.by_subject(at.mean[:, None] * rows.design), at, shape))
+
+
+def _between(sums: Floats, at: Collapsed, shape: float, other: Floats | None = None) -> Floats:
+    """Σ_k υ_k S_k S_kᵀ / (α + R_k): what is not learned since υ_k is unknown."""
+    right = sums if other is None else other
+    if not np.isfinite(shape):
+        return np.zeros((sums.shape[1], right.shape[1]))
+    return np.asarray(sums.T @ ((at.effect / (shape + at.expected))[:, None] * right))
+
+
+def newton(
+    rows: RegressionRows, mass: Floats, shape: float, beta: Floats, tol: float = 1e-10
+) -> Floats:
+    """Coefficients that maximise the concave collapsed objective; steps down are halved."""
+    here = collapsed(rows, beta, mass, shape)
+    for _ in range(100):
+        step = np.linalg.solve(_ridged(information(rows, here, shape)), here.score)
+        gain = float(here.score @ step) / 2
+        if gain < tol or np.abs(rows.design @ beta).max(initial=0.0) > RUNAWAY:
+            break
+        share = 1.0
+        while share > 1e-6:
+            there = collapsed(rows, beta + share * step, mass, shape)
+            if there.value >= here.value:
+                break
+            share /= 2
+        else:
+            break
+        beta, here = beta + share * step, there
+    return beta
+
+
+def _ridged(matrix: Floats) -> Floats:
+    """The matrix, made safely invertible where a coefficient runs off to infinity."""
+    return np.asarray(matrix + 1e-12 * np.trace(matrix) * np.eye(len(matrix)))
+
+
+def reweighted(data: Observations, rows: RegressionRows, beta: Floats, rate: float) -> Observations:
+    """Observations in which exp(βᵀz) multiplies the rows' exposure, with the unit rate given.
+
+    ``data`` are those without covariates; distinct intervals stay distinct, as exp(βᵀz) only
+    changes what they weigh, and Σ m βᵀz is a constant.
+    """
+    weight = rate * rows.multiplied(beta)
+    shape = (rows.n_subjects, len(data.start))
+    total = float(rows.count.sum())
+    constant = data.constant + total * np.log(rate / data.rate)
+    return replace(
+        data,
+        exposure=np.bincount(rows.interval, weight, len(data.start)).astype(np.float64),
+        by_subject=sparse.csr_array((weight, (rows.subject, rows.interval)), shape),
+        rate=rate,
+        constant=float(constant + rows.count @ (rows.design @ beta)),
+    )
+
+
+def pooled_start(rows: RegressionRows, length: Floats) -> tuple[Floats, float]:
+    """First coefficients, and the unit rate, from a rate that is constant over time.
+
+    Parameters
+    ----------
+    length : (J,)
+        Lengths of the distinct intervals, in windows.
+    """
+    beta = np.zeros(rows.design.shape[1])
+    rate = 1.0
+    for _ in range(20):  # the level and β in turn: quick, since z is centred
+        rate = float(rows.count.sum() / (rows.multiplied(beta) @ length[rows.interval]))
+        new = newton(rows, rate * length, np.inf, beta)
+        change = float(np.abs(rows.design @ (new - beta)).max(initial=0.0))
+        beta = new
+        if change < 1e-3:
+            break
+    rate = float(rows.count.sum() / (rows.multiplied(beta) @ length[rows.interval]))
+    return beta, rate
+
+
+# -- uncertainty ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Nuisance:
+    """Directions in which the curve can move while β does.
+
+    Attributes
+    ----------
+    slopes : (J, q)
+        ∂ ln ∫f² over the distinct intervals, by each direction.
+    penalty : (q,)
+        Prior precision of each; 0 for the level, which is free.
+    """
+
+    slopes: Floats
+    penalty: Floats
+
+
+@dataclass(frozen=True)
+class Efficient:
+    """Information about β with the curve re-estimated, and each subject's influence.
+
+    Attributes
+    ----------
+    information : (p, p)
+    influence : (K, p)
+        Subjects' scores with their effect on the curve taken off.
+    """
+
+    information: Floats
+    influence: Floats
+
+    @property
+    def covariance(self) -> Floats:
+        """Model-based covariance of β̂."""
+        return np.asarray(np.linalg.inv(self.information))
+
+    @property
+    def robust_covariance(self) -> Floats:
+        """Sandwich over subjects, times K / (K − p − 1): valid whatever the counts' variance."""
+        n, p = self.influence.shape
+        bread = self.covariance
+        middle = self.influence.T @ self.influence
+        return np.asarray(bread @ middle @ bread * (n / max(n - p - 1, 1)))
+
+
+def efficient(rows: RegressionRows, at: Collapsed, nuisance: Nuisance, shape: float) -> Efficient:
+    """Project the score of β on what the curve cannot explain.
+
+    The blocks are those of a penalised regression on (z_r, slopes of the row's interval).
+    """
+    D, n_intervals = nuisance.slopes, len(nuisance.slopes)
+    where = (rows.subject, rows.interval)
+    size = (rows.n_subjects, n_intervals)
+    weighted = at.effect[rows.subject] * at.mean
+    residual = rows.count - weighted
+    own = rows.by_subject(at.mean[:, None] * rows.design)
+    curve = np.asarray(sparse.csr_array((at.mean, where), size) @ D)
+
+    per_interval = np.bincount(rows.interval, weighted, n_intervals)
+    shared = D.T @ (per_interval[:, None] * D) - _between(curve, at, shape)
+    shared = shared + np.diag(nuisance.penalty)
+    columns = [
+        np.bincount(rows.interval, weighted * column, n_intervals) for column in rows.design.T
+    ]
+    cross = np.stack(columns, axis=1).T @ D - _between(own, at, shape, curve)
+
+    projection = np.linalg.solve(_ridged(shared), cross.T)  # (q, p)
+    scores = rows.by_subject(residual[:, None] * rows.design)
+    scores -= np.asarray(sparse.csr_array((residual, where), size) @ D) @ projection
+    return Efficient(information(rows, at, shape) - cross @ projection, scores)
