@@ -154,6 +154,25 @@ class IntervalIntegrals:
         whole = running[self._whole_to] - running[self._whole_from]
         return np.asarray(self._partial @ values + whole)
 
+    def products(self, values: Floats) -> Floats:
+        """Integrals of all products of M functions given at the nodes: (Q, M) → (J, M, M).
+
+        What :meth:`apply` would give for the Q × M² products, which are never formed: panel by
+        panel they are matrix products.
+        """
+        grid, size = self.grid, values.shape[1]
+        panels = values.reshape(len(grid.edges) - 1, grid.order, size)
+        weights = grid.weights.reshape(-1, grid.order, 1)
+        running = np.zeros((len(panels) + 1, size, size))
+        np.cumsum((panels * weights).transpose(0, 2, 1) @ panels, axis=0, out=running[1:])
+        result = running[self._whole_to] - running[self._whole_from]
+        ends = self._partial.indices.reshape(-1, 2, grid.order)[:, :, 0] // grid.order
+        parts = self._partial.data.reshape(-1, 2, grid.order, 1)
+        for end in range(2):  # first and last panel of each interval
+            there = panels[ends[:, end]]
+            result += (there * parts[:, end]).transpose(0, 2, 1) @ there
+        return np.asarray(result)
+
     def transpose(self, coefficients: Floats) -> Floats:
         """Weights at the nodes of Σ_j coefficients[j] · (integral j): the adjoint of `apply`."""
         panels = len(self.grid.edges) - 1

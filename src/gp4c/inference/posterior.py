@@ -26,8 +26,6 @@ Floats = NDArray[np.float64]
 ORDER = 16
 #: share of γ above which unexplained prior variance is modelled with its correlation
 SMALL_RESIDUAL = 1e-3
-#: intervals up to which their quadratic forms are made one by one
-FEW_INTERVALS = 16
 #: most panels on either side of the window
 OUTER_PANELS = 40
 
@@ -234,7 +232,7 @@ class Posterior:
         """
         for component, integrals, grid in self._integrators(start, stop):
             mean, G, residual = component.spread(grid.nodes)
-            H = _integrated_products(integrals, G)
+            H = integrals.products(G)
             linear = integrals.apply(G * mean[:, None])
             first = integrals.apply(mean**2 + residual) + np.trace(H, axis1=1, axis2=2)
             square = H @ H
@@ -249,13 +247,3 @@ class Posterior:
             return [(self.components[0], size)]
         counts = rng.multinomial(size, self.weights / self.weights.sum())
         return list(zip(self.components, counts.tolist(), strict=True))
-
-
-def _integrated_products(integrals: IntervalIntegrals, G: Floats) -> Floats:
-    """∫ GᵀG over each interval, (J, M, M)."""
-    size = G.shape[1]
-    if integrals.size <= FEW_INTERVALS:  # no array of Q·M² numbers for a handful of answers
-        weights = integrals.apply(np.eye(len(G)))
-        return np.array([(G * w[:, None]).T @ G for w in weights])
-    products = (G[:, :, None] * G[:, None, :]).reshape(len(G), -1)
-    return integrals.apply(products).reshape(-1, size, size)

@@ -172,3 +172,15 @@ def test_interpolation_is_exact_for_polynomials_and_at_the_ends(rng: np.random.G
     polynomial = Polynomial(rng.normal(size=6))
     ours = grid.interpolation(times) @ polynomial(grid.nodes)
     assert_allclose(ours, polynomial(times), **ROUNDING)
+
+
+def test_products_of_functions_are_integrated_as_a_whole():
+    # polynomials, whose integrals are known: ∫ tᵃ tᵇ = (hᵃ⁺ᵇ⁺¹ − lᵃ⁺ᵇ⁺¹)/(a + b + 1)
+    grid = Grid.on(np.array([-0.5, 0.0, 0.2, 0.7, 1.0]), 6)
+    low = np.array([-0.5, 0.0, 0.05, 0.1, 0.3, 0.7, -0.4])
+    high = np.array([1.0, 0.2, 0.15, 0.9, 0.3, 0.7001, -0.1])
+    powers = np.arange(3)
+    found = IntervalIntegrals(grid, low, high).products(grid.nodes[:, None] ** powers)
+    degree = powers[:, None] + powers + 1
+    ends = (x[:, None, None] ** degree for x in (high, low))
+    assert_allclose(found, np.subtract(*ends) / degree, rtol=1e-12, atol=1e-16)
