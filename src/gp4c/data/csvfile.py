@@ -14,7 +14,7 @@ import numpy as np
 
 from gp4c.data.cells import MISSING_TEXT, numbers_in
 from gp4c.data.checks import SHOWN, Problems
-from gp4c.data.frames import Table, table_of
+from gp4c.data.frames import Table
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -223,7 +223,11 @@ def _columns(table: Any) -> dict[str, pd.Series[Any]]:
     if not table.num_rows:
         return {}
     kept = {name: k for k, name in enumerate(table.column_names)}
-    return table_of(table.select(list(kept.values()))).columns
+    # straight to pandas: the way through narwhals would load it for nothing
+    return {
+        name: table.column(k).to_pandas(date_as_object=False).rename(None)
+        for name, k in kept.items()
+    }
 
 
 def _as_written(labels: pd.Series[Any]) -> pd.Series[Any]:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
-from scipy.optimize import minimize
 
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Evaluation, Gaussian, Workspace
@@ -210,6 +209,8 @@ def quasi_newton_e_step(
         by_factor = (base.T @ (2 * at.grad_covariance @ q.root - q.root))[lower]
         by_factor[diagonal] = by_factor[diagonal] * np.diag(C) + 1.0  # ∂ln|C| = 1 per logarithm
         return -at.bound.total, -np.concatenate([by_mean, by_factor])
+
+    from scipy.optimize import minimize  # loads slowly, and is a last resort
 
     result = minimize(
         negative, np.zeros(size + len(lower[0])), jac=True, method="L-BFGS-B",

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import logsumexp
 
 from gp4c.design.kernels import KERNELS
@@ -101,6 +100,8 @@ def next_beta(gain: Floats, beta: float, kept: float) -> float:
 
     if excess(1 - beta) >= 0:
         return 1.0
+    from scipy.optimize import brentq  # loads slowly, and fits without a sampler need none of it
+
     return float(beta + brentq(excess, 0.0, 1 - beta, xtol=1e-12, rtol=1e-6))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +49,8 @@ def _split(chains: Floats) -> Floats:
 
 def _normal_scores(chains: Floats) -> Floats:
     """Blom's scores Φ⁻¹((rank − 3/8)/(n + 1/4)) of the pooled ranks, ties averaged."""
+    from scipy.stats import rankdata  # loads slowly, and fits without a sampler need none of it
+
     ranks = rankdata(chains, method="average").reshape(chains.shape)
     return np.asarray(ndtri((ranks - 0.375) / (chains.size + 0.25)))
 

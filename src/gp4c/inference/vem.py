@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
 
 from gp4c.design.observations import Observations
 from gp4c.inference.count_terms import LEMMA2_CONSTANT
@@ -229,6 +228,8 @@ def _ascend(
 
     first, _ = function(start)
     most = 200_000 if evaluations is None else evaluations
+    from scipy.optimize import minimize  # loads slowly, and only the paper's optimiser needs it
+
     result = minimize(
         negative, start, jac=True, method="L-BFGS-B", bounds=bounds,
         options={"maxfun": most, "maxiter": most, "maxcor": 20 if evaluations is None else 10,

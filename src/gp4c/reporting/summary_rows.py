@@ -184,9 +184,9 @@ def _subject_rows(model: Any) -> Iterator[Row]:
 
 def frailty_words(shape: float) -> str:
     """A frailty distribution as a statement about subjects."""
-    from scipy.stats import gamma
+    from scipy.special import gammainccinv
 
-    most, middle = gamma.isf(0.1, shape, scale=1 / shape), gamma.median(shape, scale=1 / shape)
+    most, middle = gammainccinv(shape, [0.1, 0.5]) / shape  # upper quantiles of Gamma(α, α)
     return (
         f"one subject in ten has more than {number(most, 2)} times the mean rate, "
         f"half have less than {number(middle, 2)} times"
