@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import chdtri, gammaincinv
 
 from gp4c.inference.cells import Floats
@@ -128,8 +129,6 @@ def _crossing(excess: Callable[[float], float], direction: float) -> float:
         inner, outer = outer, 2.0 * outer
         if outer > _FARTHEST:
             return direction * np.inf
-    from scipy.optimize import brentq  # loads slowly, and not every fit needs it
-
     return float(brentq(excess, direction * inner, direction * outer, xtol=1e-10))
 
 

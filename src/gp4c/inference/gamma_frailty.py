@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 from scipy.special import digamma, gammaln
 
 Floats = NDArray[np.float64]
@@ -77,8 +78,6 @@ def best_variance(events: Floats, exposure: Floats, weights: Floats) -> float:
     high = float(_VARIANCES[min(best + 1, len(_VARIANCES) - 1)])
     if score(low) <= 0.0 or score(high) >= 0.0:  # a local maximum at the end of the grid
         return float(_VARIANCES[best])
-    from scipy.optimize import brentq  # loads slowly, and not every fit needs it
-
     return float(brentq(score, low, high, xtol=1e-300, rtol=1e-15, maxiter=200))
 
 
