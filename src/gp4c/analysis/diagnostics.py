@@ -80,6 +80,7 @@ class _Laws:
 
 def _laws(model: Any, panel: PanelCounts, n_draws: int = N_DRAWS) -> _Laws:
     model._inside([panel.start.min(), panel.stop.max()], False)
+    panel = model._adjusted(panel)
     distinct = panel.distinct()
     n_draws = max(min(n_draws, MAX_NUMBERS // panel.n_intervals), 20)
     start = np.append(distinct.start, model.window_[0])
@@ -258,7 +259,7 @@ def dispersion(
     observed = float(statistic(laws.rows.totals))
     rows = []
     for name, shape in (("Poisson", np.inf), ("model", laws.shape)):
-        law = _Laws(panel, laws.integrals, laws.last, shape, laws.effect)
+        law = _Laws(laws.panel, laws.integrals, laws.last, shape, laws.effect)
         values = statistic(law.replicate_totals(n_replicates, rng))
         rows.append({"reference": name, "statistic": observed, **_against(values, observed)})
     return pd.DataFrame(rows)

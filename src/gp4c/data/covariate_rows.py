@@ -112,7 +112,7 @@ def _check_complete(panel: PanelCounts, table: _Table) -> None:
 def _without_missing(panel: PanelCounts, names: Sequence[str]) -> PanelCounts:
     """The panel without the rows that lack a covariate."""
     table = _table(panel, names)
-    complete = ~np.asarray(table.frame.isna().to_numpy(), dtype=bool).any(axis=1)
+    complete = table.frame.notna().all(axis=1).to_numpy(dtype=bool)
     if complete.all():
         return panel
     rows = table.rows(panel, complete)

@@ -280,7 +280,8 @@ class FormulaDesign:
         """Columns without the intercept, by the transforms that the fit's data fixed."""
         with np.errstate(all="ignore"):
             matrix = self._evaluate(lambda: self._spec.get_model_matrix(table, context=_context()))
-        return matrix.drop(columns="Intercept")
+        columns: pd.DataFrame = matrix.drop(columns="Intercept")
+        return columns
 
     @cached_property
     def _spec(self) -> Any:

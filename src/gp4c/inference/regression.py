@@ -141,7 +141,8 @@ def _newton_in_beta(
     first = np.nan
     for _ in range(_STEPS):
         score = problem.collapse(best, beta).score
-        step = np.linalg.solve(problem.efficient(best, beta, free_level).information, score)
+        information = problem.efficient(best, beta, free_level).information
+        step = np.asarray(np.linalg.solve(information, score), dtype=np.float64)
         gain = float(score @ step) / 2
         first = gain if np.isnan(first) else first
         if gain < tol:

@@ -118,6 +118,10 @@ class PanelEstimator:
         self._check_fitted()
         return forecast(self, start, stop, subjects, level, **options)
 
+    def _adjusted(self, panel: PanelCounts) -> PanelCounts:
+        """The panel with the effects of covariates, if the model has any, in its exposure."""
+        return panel
+
     # -- showing --------------------------------------------------------------------------
     # Reporting stands after models in the house; these two calls reach it by name, so that no
     # model depends on plotting.

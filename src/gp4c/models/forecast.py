@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,16 @@ from gp4c.inference.forecasting import (
     mean_effects,
 )
 from gp4c.inference.threads import one_blas_thread
+from gp4c.models.forecast_inputs import (
+    check_forecast,
+    covariate_rows,
+    is_all,
+    is_label,
+    known_subjects,
+    per_subject,
+    seed_of,
+    windows,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +39,6 @@ Floats = NDArray[np.float64]
 
 #: draws behind a forecast: quantiles of a count to about a hundredth of their probability
 FORECAST_DRAWS = 10_000
-BEYOND = ("prior", "hold")
 #: most numbers held at once while the effects of a fleet are drawn
 _CHUNK = 4_000_000
 
@@ -45,7 +54,8 @@ class Forecast:
     ----------
     mean : float or array
         Expected number of events: exact over subject effects and counts, and over the curve
-        where that has a closed form (otherwise an average over draws of the curve).
+        where that has a closed form (otherwise an average over draws of the curve). Coefficients
+        of covariates are at their estimates here, and uncertain in the draws.
     interval : (low, high)
         Equal-tailed prediction interval: each tail has at most probability (1 − level) / 2.
     draws : (n_draws, ...) array
@@ -128,6 +138,7 @@ def forecast(
     level: float = 0.9,
     *,
     exposure: ArrayLike = 1.0,
+    covariates: Mapping[str, Any] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "prior",
     n_draws: int = FORECAST_DRAWS,
@@ -150,6 +161,9 @@ def forecast(
         Probability of the interval.
     exposure : float or array
         Units at risk during the windows, one for all or one per subject.
+    covariates : dict, optional
+        Column to value for a new subject, those not named at their average. Known subjects have
+        their own, which are taken to stay as they were last.
     history : PanelCounts, optional
         What is known of the subjects; default the panel of the fit. Subjects that the fit has
         not seen can be forecast from their own earlier visits; the curve stays that of the fit.
@@ -171,29 +185,33 @@ def forecast(
     rates that fluctuate around a level, "hold" those that have changed for good (ageing, a
     repair, a new rule). If they give different answers, the data do not decide.
     """
-    _check(model, level, beyond, n_draws)
-    first, last = _windows(start, stop)
-    known = _known(model, subjects, history)
-    units = _per_subject(exposure, 1 if known is None else len(known.subjects))
-    rng = np.random.default_rng(_seed(model, random_state))
-    task = _Task(model, first, last, units, beyond, n_draws, rng)
+    check_forecast(model, level, beyond, n_draws)
+    first, last = windows(start, stop)
+    known = known_subjects(model, subjects, history)
+    units = per_subject(exposure, 1 if known is None else len(known.subjects))
+    rng = np.random.default_rng(seed_of(model, random_state))
+    z = covariate_rows(model, known, history, covariates)
+    if z is not None:
+        units = units * np.exp(model.coefficients_.log_factor(z))
+    deviations = None if z is None else model.coefficients_.deviations(n_draws, rng)
+    task = _Task(model, first, last, units, beyond, n_draws, rng, z, deviations)
     with one_blas_thread():
         if known is None:
             mean, draws = _new_subject(task)
         else:
-            mean, draws = _known_subjects(task, known, total=_is_all(subjects))
+            mean, draws = _known_subjects(task, known, total=is_all(subjects))
     several = np.ndim(start) > 0 or np.ndim(stop) > 0
-    named = [subjects] if _is_label(subjects) else subjects
+    named = [subjects] if is_label(subjects) else subjects
     pick: tuple[Any, ...] = (slice(None),) if several else (0,)
-    if known is not None and not _is_all(subjects):
-        pick = (0 if _is_label(subjects) else slice(None), *pick)
+    if known is not None and not is_all(subjects):
+        pick = (0 if is_label(subjects) else slice(None), *pick)
     return Forecast(
         mean=mean[pick].item() if mean[pick].ndim == 0 else mean[pick],
         draws=draws[(slice(None), *pick)],
         level=level,
         start=first,
         stop=last,
-        subjects=None if known is None else "all" if _is_all(subjects) else list(named),
+        subjects=None if known is None else "all" if is_all(subjects) else list(named),
         n_subjects=1 if known is None else len(known.subjects),
         note=_note(model, first, last, beyond),
         time_unit=model.time_unit_,
@@ -211,6 +229,14 @@ class _Task:
     beyond: str
     n_draws: int
     rng: np.random.Generator
+    covariates: Floats | None = None  # z of the subjects, (K, p)
+    deviations: Floats | None = None  # draws of β − β̂, (S, p)
+
+    def scatter(self, part: Any) -> Any:
+        """exp((β − β̂)ᵀz) of some subjects in each draw, (S, part); 1 without covariates."""
+        if self.covariates is None or self.deviations is None:
+            return 1.0
+        return np.exp(self.deviations @ self.covariates[part].T)
 
     @property
     def shape(self) -> float:
@@ -237,7 +263,7 @@ def _new_subject(task: _Task) -> tuple[Floats, NDArray[np.int64]]:
     effect = draw_effects(task.shape, np.zeros(1), np.zeros((task.n_draws, 1)), task.rng)
     if task.model.effect_ == "weight":
         effect = task.rng.choice(task.model.subject_effects_, (task.n_draws, 1))
-    draws = task.rng.poisson(effect * inside * task.exposure[0])
+    draws = task.rng.poisson(effect * task.scatter([0]) * inside * task.exposure[0])
     return task.exposure[0] * task.expected(), draws
 
 
@@ -256,8 +282,9 @@ def _known_subjects(
     for part in _chunks(len(known.subjects), task.n_draws):
         some = known.take(part)
         spans = np.isin(known.span_subject, part)
-        expected = some.expected(both[:, :n_spans][:, spans])
-        units = task.exposure[part]
+        scatter = task.scatter(part)
+        expected = some.expected(both[:, :n_spans][:, spans]) * scatter
+        units = task.exposure[part] * scatter
         if weights is not None:
             mean, effect = weights[part], np.broadcast_to(weights[part], expected.shape)
             means.append((mean * units)[:, None] * task.expected())
@@ -267,7 +294,7 @@ def _known_subjects(
             means.append(mean.T @ inside / task.n_draws)
         else:
             effect = np.ones_like(expected)
-            means.append(units[:, None] * task.expected())
+            means.append(task.exposure[part][:, None] * task.expected())
         if total:
             level = level + (effect * units).sum(axis=1, keepdims=True)
         else:
@@ -281,87 +308,6 @@ def _known_subjects(
 def _chunks(n_subjects: int, n_draws: int) -> list[NDArray[np.intp]]:
     size = max(1, _CHUNK // n_draws)
     return [np.arange(k, min(k + size, n_subjects)) for k in range(0, n_subjects, size)]
-
-
-# -- what was asked ----------------------------------------------------------------------------
-
-
-def _check(model: Any, level: float, beyond: str, n_draws: int) -> None:
-    model._check_fitted()
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, not {level!r}")
-    if beyond not in BEYOND:
-        raise ValueError(f"beyond must be 'prior' or 'hold', not {beyond!r}")
-    if n_draws < 1:
-        raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
-
-
-def _windows(start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
-    first = np.asarray(start, dtype=np.float64)
-    last = np.asarray(stop, dtype=np.float64)
-    if first.ndim > 1 or last.ndim > 1:
-        raise ValueError("start and stop must be numbers or one-dimensional arrays")
-    first, last = np.broadcast_arrays(np.atleast_1d(first), np.atleast_1d(last))
-    if not np.all(np.isfinite(first) & np.isfinite(last)):
-        raise ValueError("times must be finite numbers")
-    if np.any(last < first):
-        raise ValueError("each stop must not be before its start")
-    return first.copy(), last.copy()
-
-
-def _is_all(subjects: Any) -> bool:
-    return isinstance(subjects, str) and subjects == "all"
-
-
-def _is_label(subjects: Any) -> bool:
-    """One label rather than several: several come as a list, array or other sequence."""
-    many = isinstance(subjects, Sequence | np.ndarray) or hasattr(subjects, "tolist")
-    plain = isinstance(subjects, str | bytes | tuple | np.generic)
-    return subjects is not None and (plain or not many) and not _is_all(subjects)
-
-
-def _known(model: Any, subjects: Any, history: PanelCounts | None) -> SubjectHistories | None:
-    """Histories of the subjects asked for, in that order; None for a new subject."""
-    if subjects is None:
-        return None
-    if history is not None and model.effect_ == "weight":
-        raise ValueError('history= needs gamma effects: effect="weight" knows fitted subjects only')
-    known = _fitted_subjects(model) if history is None else SubjectHistories.of(history)
-    if _is_all(subjects):
-        return known
-    labels = [subjects] if _is_label(subjects) else np.asarray(subjects, dtype=object).tolist()
-    return known.take(known.positions(labels))
-
-
-def _fitted_subjects(model: Any) -> SubjectHistories:
-    """What a fitted model keeps of its subjects."""
-    if getattr(model, "histories_", None) is not None:
-        return model.histories_  # type: ignore[no-any-return]
-    labels = getattr(model, "subjects_", None)
-    expected = getattr(model, "subject_expected_", None)
-    if labels is None or (expected is None and model.effect_ == "gamma"):
-        raise ValueError(
-            f"this {type(model).__name__} keeps no histories of its subjects; pass the panel as "
-            "history="
-        )
-    expected = np.ones(len(labels)) if expected is None else expected
-    return SubjectHistories.without_spans(labels, model.subject_totals_, expected)
-
-
-def _per_subject(exposure: ArrayLike, n_subjects: int) -> Floats:
-    units = np.asarray(exposure, dtype=np.float64)
-    if units.ndim > 1 or (units.ndim == 1 and len(units) != n_subjects):
-        raise ValueError(f"exposure must be one number or one per subject ({n_subjects})")
-    if not np.all(np.isfinite(units) & (units >= 0)):
-        raise ValueError("exposure must not be negative")
-    return np.broadcast_to(units, (n_subjects,))
-
-
-def _seed(model: Any, random_state: int | None) -> int:
-    if random_state is not None:
-        return random_state
-    own = getattr(model, "random_state", None)
-    return 0 if own is None else int(own)
 
 
 def _note(model: Any, start: Floats, stop: Floats, beyond: str) -> str:

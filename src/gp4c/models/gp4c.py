@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+from gp4c.data.covariate_rows import learn_design
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import Observations, observe
 from gp4c.inference.forecasting import SubjectHistories
@@ -12,6 +13,7 @@ from gp4c.inference.hyper import Problem
 from gp4c.inference.likelihood import COUNT_TERMS
 from gp4c.inference.threads import one_blas_thread
 from gp4c.inference.vem import fit_vem
+from gp4c.models.covariates import CovariateModel
 from gp4c.models.fitting import (
     Fit,
     choose_effect,
@@ -24,7 +26,7 @@ from gp4c.models.fitting import (
     unit_mean,
     warn_unless_converged,
 )
-from gp4c.models.gp_base import GaussianProcessModel
+from gp4c.models.regression import Settings, fit_regression
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 EFFECTS = (None, "weight", "gamma", "auto")
 
 
-class GP4C(GaussianProcessModel):
+class GP4C(CovariateModel):
     r"""Smooth event rate from panel counts: a squared Gaussian process, variationally.
 
     .. math::
@@ -62,6 +64,16 @@ class GP4C(GaussianProcessModel):
         Subject effects that multiply the intensity: none; a gamma frailty, integrated out;
         "auto", whichever of these two the evidence prefers; or a free weight per subject (the
         paper's GP4CW).
+    formula : str, optional
+        Covariates that multiply the rate by exp(βᵀz), such as ``"treatment + age"``: columns of
+        the subjects, or of the intervals for those that change over time. Factors are columns or
+        functions of them from a short list (``log(size)``, ``C(stage)``, ``bs(age, df=4)``; see
+        :mod:`gp4c.data.formulas`); no other code is run. The first level of a category is its
+        reference. The curve belongs to average covariates: every column of the regression is
+        centred at its average over the subjects.
+    missing : {"error", "drop"}
+        A missing covariate is an error that names the subjects; or the intervals without it are
+        left out, all of a subject whose own covariate is missing.
     method : {"vi", "mcmc"}
         Variational posterior, in milliseconds to seconds; or draws of the exact posterior by
         tempered sequential Monte Carlo, in seconds to minutes, with R̂ and effective sample sizes
@@ -104,6 +116,11 @@ class GP4C(GaussianProcessModel):
     subject_effects_ : array or None
         Effect of each subject (posterior mean for gamma), in the order of ``panel.subjects``;
         their mean is 1 for "weight".
+    effects_ : pandas.DataFrame
+        Effects of the covariates: coefficient, model-based and subject-robust standard error,
+        rate ratio with interval, z and p-value.
+    coefficients_ : CovariateEffects or None
+        The same with covariances, and what the formula learned from the data.
 
     Examples
     --------
@@ -126,6 +143,8 @@ class GP4C(GaussianProcessModel):
         kernel: str = "se",
         mean: str | float = "learn",
         effect: str | None = "auto",
+        formula: str | None = None,
+        missing: str = "error",
         method: str = "vi",
         hyper: str = "integrate",
         optimizer: str = "natural",
@@ -139,6 +158,8 @@ class GP4C(GaussianProcessModel):
         self.kernel = kernel
         self.mean = mean
         self.effect = effect
+        self.formula = formula
+        self.missing = missing
         self.method = method
         self.hyper = hyper
         self.optimizer = optimizer
@@ -178,24 +199,45 @@ class GP4C(GaussianProcessModel):
         """
         self._check_parameters()
         window = panel.window if events is None else _union(panel.window, events.window)
-        data = observe(panel, events, window)
+        self.coefficients_ = None
         with one_blas_thread():
-            problem = self._problem(data)
-            if self.effect == "auto":
-                choice = choose_effect(problem, self.mean)
-                problem = replace(problem, effect=choice.effect, _likelihoods={})
-                self.effect_choice_ = str(choice)
+            if self.formula is None:
+                problem, fit = self._fit_curve(observe(panel, events, window))
             else:
-                self.effect_choice_ = "as asked"
-            fit = self._find(problem)
+                if events is not None:
+                    raise ValueError("formula= and events= do not go together")
+                panel, problem, fit = self._fit_regression(panel)
             store_fit(self, problem, fit)
-        self._fitted_to = (panel, events)
+        seen = self._adjusted(panel)
+        self._fitted_to = (seen, events)
         self.time_unit_ = panel.time_unit
         self.subjects_ = subject_labels(panel, events)
         self.data_summary_ = describe_data(panel, events)
-        self.histories_ = SubjectHistories.of_all(panel, events)
+        self.histories_ = SubjectHistories.of_all(seen, events)
         warn_unless_converged(self, fit.best)
         return self
+
+    def _fit_curve(self, data: Observations) -> tuple[Problem, Fit]:
+        problem = self._problem(data)
+        self.effect_choice_ = "as asked"
+        if self.effect == "auto":
+            choice = choose_effect(problem, self.mean)
+            problem = replace(problem, effect=choice.effect, _likelihoods={})
+            self.effect_choice_ = str(choice)
+        return problem, self._find(problem)
+
+    def _fit_regression(self, panel: PanelCounts) -> tuple[PanelCounts, Problem, Fit]:
+        """Fit with covariates; also the panel without what ``missing="drop"`` leaves out."""
+        assert self.formula is not None
+        design, panel = learn_design(panel, self.formula, self.missing)
+        problem = self._problem(observe(panel, None, panel.window))
+        settings = Settings(
+            self.effect, self.mean, self.hyper, self.method, self.tol, self.max_iter,
+            self._seed(None),
+        )  # fmt: skip
+        found = fit_regression(problem, panel, design, settings)
+        self.effect_choice_, self.coefficients_ = found.effect_choice, found.effects
+        return panel, found.problem, found.fit
 
     def _problem(self, data: Observations) -> Problem:
         effect = None if self.effect == "auto" else self.effect
@@ -229,6 +271,11 @@ class GP4C(GaussianProcessModel):
         check_choice("optimizer", self.optimizer, ("natural", "vem"))
         if self.optimizer == "vem" and self.hyper != "optimize":
             raise ValueError("optimizer='vem' goes with hyper='optimize'")
+        if self.formula is not None and (self.effect == "weight" or self.optimizer == "vem"):
+            raise ValueError(
+                "formula= goes with effect None, 'gamma' or 'auto' and natural gradients: free "
+                "weights would explain everything that covariates could"
+            )
         check_shared_parameters(self)
 
     def elbo_gap(self) -> float:

@@ -44,6 +44,8 @@ _RESULTS = {
     "SampledPosterior": "gp4c.inference.sampled",
     "SamplerReport": "gp4c.inference.mcmc",
     "Bound": "gp4c.inference.variational",
+    "CovariateEffects": "gp4c.models.effects",
+    "FormulaDesign": "gp4c.data.formulas",
 }
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 

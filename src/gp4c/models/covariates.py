@@ -1,0 +1,275 @@
+"""Curves, bands and scores that know of covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.inference.forecasting import SubjectHistories
+from gp4c.models.effects import CovariateEffects, no_effects
+from gp4c.models.gp_base import BAND_DRAWS, GaussianProcessModel
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.data.panel import PanelCounts
+
+Floats = NDArray[np.float64]
+Covariates = Mapping[str, Any]
+
+#: points of a curve's law, and of the normal law of a coefficient, behind a band with covariates
+_CURVE_POINTS, _NORMAL_POINTS = 400, 21
+
+
+class CovariateModel(GaussianProcessModel):
+    """Prediction from a fitted posterior and fitted coefficients."""
+
+    coefficients_: CovariateEffects | None
+    histories_: SubjectHistories
+
+    @property
+    def effects_(self) -> pd.DataFrame:
+        """Effects of the covariates, one row each; empty without a formula.
+
+        Columns: covariate, coefficient, se (model-based), robust_se (sandwich over subjects),
+        rate_ratio, low, high (95%), z and p_value; the last four use the robust error, which is
+        right also where counts are overdispersed. See :meth:`effect_table` for other levels.
+        """
+        return self.effect_table()
+
+    def effect_table(self, level: float = 0.95, *, robust: bool = True) -> pd.DataFrame:
+        """Effects of the covariates at another level, or with model-based intervals.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Level of the intervals of the rate ratios.
+        robust : bool
+            Take intervals, z and p-values from the robust standard errors.
+        """
+        self._check_fitted()
+        known = self._effects()
+        return no_effects() if known is None else known.table(level, robust)
+
+    # -- curves -----------------------------------------------------------------------------
+
+    def intensity(
+        self,
+        t: ArrayLike,
+        *,
+        covariates: Covariates | None = None,
+        subjects: Any = None,
+        extrapolate: bool = False,
+    ) -> Any:
+        """Posterior mean of the intensity λ(t), in events per unit of time and exposure.
+
+        Parameters
+        ----------
+        t : float or array
+            Times; a float gives a float, an array an array of its shape.
+        covariates : dict, optional
+            Column to value, such as ``{"treatment": "thiotepa"}``: the intensity at these
+            covariates, those not named at their average. Without it, all at their average.
+        subjects : label or list of labels, optional
+            Known subjects instead: λ times the posterior mean of their effect and their own
+            covariates; a list gives one row per subject.
+        extrapolate : bool
+            Allow times outside the window, where the model returns to its prior.
+        """
+        curve = super().intensity(t, extrapolate=extrapolate)
+        return self._multiply(curve, covariates, subjects)
+
+    def cumulative(
+        self,
+        t: ArrayLike,
+        *,
+        covariates: Covariates | None = None,
+        subjects: Any = None,
+        extrapolate: bool = False,
+    ) -> Any:
+        """Posterior mean of Λ(t), the expected number of events from the window's start to t.
+
+        The options are those of :meth:`intensity`.
+        """
+        curve = super().cumulative(t, extrapolate=extrapolate)
+        return self._multiply(curve, covariates, subjects)
+
+    def expected_counts(
+        self,
+        start: ArrayLike,
+        stop: ArrayLike,
+        *,
+        covariates: Covariates | None = None,
+        subjects: Any = None,
+        extrapolate: bool = False,
+    ) -> Any:
+        """Expected number of events in each (start, stop] for a subject with unit exposure.
+
+        The options are those of :meth:`intensity`.
+        """
+        counts = super().expected_counts(start, stop, extrapolate=extrapolate)
+        return self._multiply(counts, covariates, subjects)
+
+    def intensity_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        covariates: Covariates | None = None,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of λ: (low, high), each shaped like `t`.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Posterior probability between the two curves.
+        kind : {"pointwise", "simultaneous"}
+            Probability at each time, with equal tails; or of the whole curve over the window to
+            lie between the two, which is wider.
+        covariates : dict, optional
+            As in :meth:`intensity`; the band then also has the uncertainty of the coefficients.
+        """
+        if covariates is None:
+            return super().intensity_band(t, level, kind, extrapolate=extrapolate)
+        return self._covariate_band(
+            t, level, kind, covariates, extrapolate, self._draw_intensities,
+            lambda x, p: self._posterior().intensity_quantile(x, p),
+        )  # fmt: skip
+
+    def cumulative_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        covariates: Covariates | None = None,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`."""
+        if covariates is None:
+            return super().cumulative_band(t, level, kind, extrapolate=extrapolate)
+
+        def quantiles(times: Floats, levels: Floats) -> Floats:
+            origin = np.full_like(times, self.window_[0])
+            first, last = np.minimum(times, origin), np.maximum(times, origin)
+            values = self._posterior().integral_quantile(first, last, levels)
+            return np.asarray(np.where(times < origin, -values, values))
+
+        return self._covariate_band(
+            t, level, kind, covariates, extrapolate, self._draw_cumulatives, quantiles
+        )
+
+    def sample_intensity(
+        self,
+        t: ArrayLike,
+        size: int,
+        random_state: int | None = None,
+        *,
+        covariates: Covariates | None = None,
+        extrapolate: bool = False,
+    ) -> Floats:
+        """Joint posterior draws of λ at the times `t`, shape (size, len(t)).
+
+        With `covariates` (see :meth:`intensity`) the coefficients are drawn too.
+        """
+        draws = super().sample_intensity(t, size, random_state, extrapolate=extrapolate)
+        if covariates is None:
+            return draws
+        known, z = self._profile(covariates)
+        rng = np.random.default_rng((self._seed(random_state), 1))
+        shift = known.log_factor(z) + known.deviations(size, rng) @ z
+        return np.asarray(draws * np.exp(shift)[:, None])
+
+    # -- scores -----------------------------------------------------------------------------
+
+    def _log_likelihood_draws(self, panel: PanelCounts, n_draws: int, new_subjects: bool) -> Floats:
+        return super()._log_likelihood_draws(self._adjusted(panel), n_draws, new_subjects)
+
+    # -- helpers ----------------------------------------------------------------------------
+
+    def _effects(self) -> CovariateEffects | None:
+        return getattr(self, "coefficients_", None)
+
+    def _adjusted(self, panel: PanelCounts) -> PanelCounts:
+        """The panel with the covariates' effects in its exposure."""
+        known = self._effects()
+        return panel if known is None else known.adjust(panel)
+
+    def _profile(self, covariates: Covariates) -> tuple[CovariateEffects, Floats]:
+        known = self._effects()
+        if known is None:
+            raise ValueError("covariates= needs a model with covariates: GP4C(formula=...)")
+        return known, known.profile(covariates)
+
+    def _multiply(self, curve: Any, covariates: Covariates | None, subjects: Any) -> Any:
+        """A curve at average covariates, for chosen covariates or known subjects."""
+        if subjects is not None:
+            if covariates is not None:
+                raise ValueError("covariates= and subjects= exclude each other")
+            return self._for_subjects(curve, subjects)
+        if covariates is None:
+            return curve
+        known, z = self._profile(covariates)
+        return float(np.exp(known.log_factor(z))) * curve
+
+    def _for_subjects(self, curve: Any, subjects: Any) -> Any:
+        several = isinstance(subjects, list | np.ndarray)
+        labels = list(subjects) if several else [subjects]
+        places = self.histories_.positions(labels)
+        factors = np.ones(len(places))
+        if self.subject_effects_ is not None:
+            factors = self.subject_effects_[places]
+        known = self._effects()
+        if known is not None:
+            factors = factors * np.exp(known.log_factor(known.subject_design[places]))
+        if not several:
+            return float(factors[0]) * curve
+        return np.multiply.outer(factors, np.asarray(curve))
+
+    def _covariate_band(
+        self,
+        t: ArrayLike,
+        level: float,
+        kind: str,
+        covariates: Covariates,
+        extrapolate: bool,
+        draw: Any,
+        quantiles: Any,
+    ) -> tuple[Any, Any]:
+        """Quantiles of the curve times exp(βᵀz), β normal around its estimate.
+
+        At average covariates curve and coefficients are nearly independent, so that the law of
+        the product mixes quantiles of the curve with points of the normal law.
+        """
+        known, z = self._profile(covariates)
+        rng = np.random.default_rng((self._seed(None), 1))
+        scatter = np.exp(known.deviations(BAND_DRAWS, rng) @ z)[:, None]
+        tails = self._tails(level, kind, lambda x: draw(x) * scatter)
+        middle = (np.arange(_CURVE_POINTS) + 0.5) / _CURVE_POINTS
+        nodes, shares = np.polynomial.hermite_e.hermegauss(_NORMAL_POINTS)
+        factor = np.exp(known.log_factor(z) + known.deviation(z) * nodes)
+
+        def both(times: Floats) -> Floats:
+            values = np.multiply.outer(factor, quantiles(times, middle))
+            weights = np.repeat(shares / shares.sum() / _CURVE_POINTS, _CURVE_POINTS)
+            return _weighted_quantiles(values.reshape(-1, len(times)), weights, tails)
+
+        x = self._inside(t, extrapolate)
+        low, high = both(x.ravel())
+        if x.ndim == 0:
+            return float(low[0]), float(high[0])
+        return low.reshape(x.shape), high.reshape(x.shape)
+
+
+def _weighted_quantiles(values: Floats, weights: Floats, levels: tuple[float, float]) -> Floats:
+    """Quantiles of each column of weighted values, (len(levels), columns)."""
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    reached = np.cumsum(weights[order], axis=0) - weights[order] / 2
+    columns = [np.interp(levels, reached[:, k], ordered[:, k]) for k in range(values.shape[1])]
+    return np.stack(columns, axis=1)
