@@ -88,7 +88,7 @@ def to_arviz(
     """
     arviz = import_arviz()
     own_panel, events = getattr(model, "_fitted_to", (None, None))
-    panel = own_panel if panel is None else panel
+    panel = own_panel if panel is None else model._adjusted(panel)
     histories, (first, last) = model.histories_, model.window_
     times = np.linspace(first, last, n_points + 1)[1:]
     distinct = None if panel is None else panel.distinct()

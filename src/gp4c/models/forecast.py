@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
-    from gp4c.models.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
@@ -131,7 +130,7 @@ class Forecast:
 
 
 def forecast(
-    model: PanelEstimator,
+    model: Any,
     start: ArrayLike,
     stop: ArrayLike,
     subjects: Any = None,

@@ -106,12 +106,11 @@ def covariate_rows(
         return None
     if known is None:
         return np.asarray(effects.profile(covariates or {})[None])
+    labels = known.subjects.tolist()
     if history is None:
-        return np.asarray(
-            effects.subject_design[model.histories_.positions(known.subjects.tolist())]
-        )
+        return np.asarray(effects.subject_design[model.histories_.positions(labels)])
     own = design_rows(effects.design, history)[last_rows(history)]
-    return np.asarray(own[SubjectHistories.of(history).positions(known.subjects.tolist())])
+    return np.asarray(own[SubjectHistories.of(history).positions(labels)])
 
 
 def per_subject(exposure: ArrayLike, n_subjects: int) -> Floats:
