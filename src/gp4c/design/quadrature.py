@@ -17,6 +17,8 @@ from scipy import sparse
 
 Floats = NDArray[np.float64]
 _CHUNK = 100_000  # intervals whose weights are formed at once: bounds the memory
+#: intervals up to which integrals of products are made one by one
+_FEW_INTERVALS = 4
 
 
 @lru_cache(maxsize=64)
@@ -161,6 +163,9 @@ class IntervalIntegrals:
         panel they are matrix products.
         """
         grid, size = self.grid, values.shape[1]
+        if self.size <= _FEW_INTERVALS:  # one product each is less than one per panel
+            weighted = (self.transpose(one)[:, None] * values for one in np.eye(self.size))
+            return np.array([w.T @ values for w in weighted]).reshape(-1, size, size)
         panels = values.reshape(len(grid.edges) - 1, grid.order, size)
         weights = grid.weights.reshape(-1, grid.order, 1)
         running = np.zeros((len(panels) + 1, size, size))

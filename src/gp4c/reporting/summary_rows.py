@@ -71,8 +71,10 @@ def _data_rows(model: Any) -> Iterator[Row]:
 
 def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Row]:
     section, (_, end), unit = "Result", model.window_, model.time_unit_
-    value = float(model.cumulative(end))
-    if curves is not None and curves.times[-1] == end and level in curves.cumulative_bands:
+    if curves is not None and curves.times[-1] != end:
+        curves = None
+    value = float(model.cumulative(end) if curves is None else curves.cumulative[-1])
+    if curves is not None and level in curves.cumulative_bands:
         bands = curves.cumulative_bands
     else:
         bands = bands_of(model, "cumulative", np.array([end]), levels=(level,))
@@ -83,7 +85,7 @@ def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Ro
         + f" by {moment(end, unit)}, per subject", value, **limits,
     )  # fmt: skip
     if not is_step(model):
-        yield from _rate_rows(model, section)
+        yield from _rate_rows(model, section, value, curves)
 
 
 def _with_band(value: float, limits: dict[str, float], level: float) -> str:
@@ -93,13 +95,14 @@ def _with_band(value: float, limits: dict[str, float], level: float) -> str:
     return f"{estimate(value)} ({percent(level)} band {low} to {high})"
 
 
-def _rate_rows(model: Any, section: str) -> Iterator[Row]:
+def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) -> Iterator[Row]:
     """Average, lowest and highest rate of the window."""
     unit, (start, end) = model.time_unit_, model.window_
-    average = float(model.cumulative(end)) / (end - start)
+    average = total / (end - start)
     yield Row(section, "average rate", f"{estimate(average)} {per(unit)}", average)
     times = np.linspace(start, end, N_POINTS)
-    rate = model.intensity(times)
+    same = curves is not None and np.array_equal(curves.times, times)
+    rate: Any = curves.rate if same and curves is not None else model.intensity(times)
     low, high = int(np.argmin(rate)), int(np.argmax(rate))
     if rate[high] > rate[low] * (1 + 1e-9):
         text = (
