@@ -17,6 +17,31 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class PooledSubjects:
+    """Subjects summed up: the P rows of `by_subject` are spans that stand for many subjects each.
+
+    Attributes
+    ----------
+    number, zeros : (P,)
+        Weights: subjects, and subjects without any event; the events are `totals` of the
+        observations. Weights of nodes may be negative.
+    log_length : (P,)
+        ln of the lengths of spans; 0 for subjects that stand for themselves.
+    log_spans : float
+        Σ m ln(length of the span) over subjects that do not.
+    totals, times : (n,)
+        Histogram of the subjects' totals.
+    """
+
+    number: Floats
+    zeros: Floats
+    log_length: Floats
+    log_spans: float
+    totals: Floats
+    times: Floats
+
+
+@dataclass(frozen=True)
 class Observations:
     """Distinct intervals and exact events with the window at [0, 1] and the mean rate at 1.
 
@@ -41,6 +66,8 @@ class Observations:
         In the user's time.
     constant : float
         What scaling adds to the log-likelihood: Σ m ln(rate · exposure), events alike.
+    pooled : PooledSubjects, optional
+        For large data, whose counts and exposures are weights of intervals between nodes.
     """
 
     start: Floats
@@ -53,6 +80,7 @@ class Observations:
     rate: float
     window: tuple[float, float]
     constant: float
+    pooled: PooledSubjects | None = None
 
     @property
     def total(self) -> float:

@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.special import digamma, gammaln, xlogy
 
 from gp4c.design.quadrature import IntervalIntegrals
+from gp4c.design.table_integrals import TableIntegrals
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +99,7 @@ class Exposure:
     """
 
     base_weights: Floats
-    integrals: IntervalIntegrals | None = None
+    integrals: IntervalIntegrals | TableIntegrals | None = None
     by_subject: sparse.csr_array | None = None
     totals: Floats | None = None
     subject_cost: SubjectCost | None = None

@@ -13,9 +13,11 @@ from scipy import sparse
 
 from gp4c.design.observations import Observations
 from gp4c.design.quadrature import Grid, IntervalIntegrals
+from gp4c.design.table_integrals import integrals_over
 from gp4c.inference.count_terms import LEMMA2_CONSTANT, lemma2, pointwise
 from gp4c.inference.exposure import SUBJECT_COSTS, Exposure
 from gp4c.inference.log_square import expected_log_square
+from gp4c.inference.pooled import pooled_cost
 
 Floats = NDArray[np.float64]
 
@@ -67,14 +69,17 @@ class Likelihood:
         cls, data: Observations, grid: Grid, count_term: str, b: float, effect: str | None = None
     ) -> Likelihood:
         """Lay the observations on a grid."""
-        seen = data.count > 0
+        seen = data.count != 0  # weights of nodes may be negative
         start, stop = data.start[seen], data.stop[seen]
-        everywhere = IntervalIntegrals(grid, data.start, data.stop)
+        everywhere = integrals_over(grid, data.start, data.stop)
         exposure = Exposure(everywhere.transpose(data.exposure))
         if effect is not None:
+            cost = SUBJECT_COSTS[effect]
+            if data.pooled is not None:
+                cost = pooled_cost(effect, data.pooled)
             exposure = replace(
                 exposure, integrals=everywhere, by_subject=data.by_subject, totals=data.totals,
-                subject_cost=SUBJECT_COSTS[effect],
+                subject_cost=cost,
             )  # fmt: skip
         constant = data.constant
         if count_term == "lemma2":

@@ -36,7 +36,8 @@ def frailty_response(at: Optimum) -> Gaussian:
     # ∇_v R_k = 2 √γ ∫ E f · b over what was seen of the subject
     inside = exposure.integrals.apply(evaluation.mean[:, None] * at.work.features)
     gradients = 2 * np.sqrt(at.hyper.variance) * (exposure.by_subject @ inside)
-    weights = (alpha + exposure.totals) / (alpha + expected) ** 2
+    assert exposure.subject_cost is not None
+    weights = exposure.subject_cost.weight(exposure.totals, expected, alpha) / (alpha + expected)
     lost = gradients.T @ (weights[:, None] * gradients)
     share = 1.0
     while share > 0.1:
