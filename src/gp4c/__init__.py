@@ -15,6 +15,8 @@ _HOMES = {
     "PanelCounts": "gp4c.data.panel",
     "RecurrentEvents": "gp4c.data.events",
     "read_panel": "gp4c.data.readers",
+    "scan_panel": "gp4c.data.sources",
+    "PanelSource": "gp4c.data.sources",
     "load_dataset": "gp4c.data.datasets",
     "list_datasets": "gp4c.data.datasets",
     "simulate_panel": "gp4c.data.simulate",
@@ -60,6 +62,8 @@ if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts as PanelCounts
     from gp4c.data.readers import read_panel as read_panel
     from gp4c.data.simulate import simulate_panel as simulate_panel
+    from gp4c.data.sources import PanelSource as PanelSource
+    from gp4c.data.sources import scan_panel as scan_panel
     from gp4c.models.gp3 import GP3 as GP3
     from gp4c.models.gp4c import GP4C as GP4C
     from gp4c.models.gp4c import GP4CW as GP4CW

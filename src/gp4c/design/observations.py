@@ -87,6 +87,11 @@ class Observations:
         """All events, counted or timed."""
         return float(self.totals.sum())
 
+    @property
+    def n_subjects(self) -> float:
+        """All subjects."""
+        return float(len(self.totals) if self.pooled is None else self.pooled.times.sum())
+
 
 @dataclass(frozen=True)
 class _Rows:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from gp4c.exceptions import ConvergenceWarning
-from gp4c.inference.exposure import SUBJECT_COSTS
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
 from gp4c.inference.integrate import Weighted, integrate, shape_laplace
 from gp4c.inference.mcmc import SamplerReport, sample_posterior
@@ -257,8 +256,10 @@ def _subject_effects(problem: Problem, parts: list[Weighted]) -> tuple[Any, floa
         o = part.optimum
         exposure, at = o.work.likelihood.exposure, o.estep.evaluation
         expected = exposure.expected(at.mean**2 + at.variance)
-        effects += part.weight * SUBJECT_COSTS[problem.effect].weight(
+        assert exposure.subject_cost is not None
+        effects += part.weight * exposure.subject_cost.weight(
             problem.data.totals, expected, o.hyper.shape
         )
-    shared = float(effects.mean()) if problem.effect == "weight" else 1.0
+    # pooled subjects have summed effects: the mean is over subjects, not over rows
+    shared = float(effects.sum()) / problem.data.n_subjects if problem.effect == "weight" else 1.0
     return effects / shared, problem.data.rate * shared

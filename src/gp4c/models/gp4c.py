@@ -13,6 +13,7 @@ from gp4c.inference.hyper import Problem
 from gp4c.inference.likelihood import COUNT_TERMS
 from gp4c.inference.threads import one_blas_thread
 from gp4c.inference.vem import fit_vem
+from gp4c.models.big import fit_large, is_large
 from gp4c.models.covariates import CovariateModel
 from gp4c.models.fitting import (
     Fit,
@@ -31,6 +32,7 @@ from gp4c.models.regression import Settings, fit_regression
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.sources import PanelSource
 
 
 EFFECTS = (None, "weight", "gamma", "auto")
@@ -185,19 +187,32 @@ class GP4C(CovariateModel):
         )
 
     def fit(
-        self, panel: PanelCounts, y: None = None, *, events: RecurrentEvents | None = None
+        self,
+        panel: PanelCounts | PanelSource,
+        y: None = None,
+        *,
+        events: RecurrentEvents | None = None,
+        client: Any = None,
     ) -> Self:
         """Fit to panel counts, and to exact event times of other subjects if there are any.
 
         Parameters
         ----------
-        panel : PanelCounts
+        panel : PanelCounts or PanelSource
+            With very many different intervals (more than 10,000), or from
+            :func:`gp4c.scan_panel`, weighted intervals between nodes stand for the rows;
+            `compression_` says how closely.
         y : None
             Ignored; scikit-learn passes it.
         events : RecurrentEvents, optional
             Subjects whose event times are known, with the same intensity.
+        client : distributed.Client, optional
+            Workers that read and sum up the rows.
         """
         self._check_parameters()
+        self.compression_ = None
+        if client is not None or (events is None and is_large(panel)):
+            return fit_large(self, panel, client)
         window = panel.window if events is None else _union(panel.window, events.window)
         self.coefficients_ = None
         with one_blas_thread():

@@ -1,0 +1,270 @@
+"""Fits to panels that are too large for their rows: sums first, then the usual fit on them.
+
+The rows are read once. What remains of them are weighted intervals between nodes, close enough
+for the length-scale: a first fit with the cheap bound finds how close they must be, and the
+result says how far the objective is from that of the rows (docs/maths_scale.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.ordering import label_array, label_order
+from gp4c.data.panel import PanelCounts
+from gp4c.data.sources import ArraySource, PanelSource, scan_panel
+from gp4c.design.compressed import intervals_between_nodes, observe_sums
+from gp4c.design.compression import SHORTEST
+from gp4c.design.interval_sums import MOST_DISTINCT, Rows, rows_to_nodes
+from gp4c.design.observations import Observations
+from gp4c.design.streaming import PanelSums, Say, sum_source
+from gp4c.design.subject_sums import Spans, subject_totals
+from gp4c.design.table_integrals import integrals_over
+from gp4c.inference.exposure import SUBJECT_COSTS
+from gp4c.inference.forecasting import SubjectHistories
+from gp4c.inference.hyper import Optimum, Problem
+from gp4c.inference.priors import weak_prior
+from gp4c.inference.search import search
+from gp4c.inference.threads import one_blas_thread
+from gp4c.models.fitting import Fit, store_fit, unit_mean, warn_unless_converged
+
+Floats = NDArray[np.float64]
+
+#: length-scale, in windows, that a first look resolves
+FIRST_LOOK = 0.04
+#: how much closer than the cheap bound's length-scale asks for the nodes are (for the squared
+#: exponential; kernels that need closer inducing inputs need closer nodes)
+MARGIN = 1.5
+#: the sparsest nodes: functions of this length-scale
+COARSEST = 0.2
+
+
+def is_large(panel: Any) -> bool:
+    """Whether a panel goes the way of sums: not in memory, or too many different intervals."""
+    if not isinstance(panel, PanelCounts):
+        return True
+    return panel.n_intervals > MOST_DISTINCT and len(panel.distinct()) > MOST_DISTINCT
+
+
+def as_source(panel: Any) -> PanelSource:
+    """Anything that ``fit`` takes as a source of rows."""
+    if isinstance(panel, PanelSource):
+        return panel
+    return ArraySource(panel) if isinstance(panel, PanelCounts) else scan_panel(panel)
+
+
+def fit_large(model: Any, panel: Any, client: Any = None, say: Say | None = None) -> Any:
+    """Fit GP4C to a source of rows; the model's attributes are those of a small fit.
+
+    Parameters
+    ----------
+    model : GP4C
+    panel : PanelCounts, PanelSource or what :func:`gp4c.scan_panel` takes
+    client : distributed.Client, optional
+        Where to read the rows.
+    say : callable, optional
+        Told what goes on.
+    """
+    _check_supported(model)
+    source = as_source(panel)
+    sums = _sums(source, model.effect is not None, client, say)
+    with one_blas_thread():
+        problem, fit, resolution = _fit_sums(model, sums, source.window, say)
+        store_fit(model, problem, fit)
+        _store_subjects(model, source, sums, problem, fit)
+        model.compression_ = describe_compression(sums, problem, fit.best, resolution)
+    model.time_unit_ = source.time_unit
+    model.coefficients_ = None
+    model.data_summary_ = _describe(sums, source.window)
+    warn_unless_converged(model, fit.best)
+    return model
+
+
+def _check_supported(model: Any) -> None:
+    """Say what does not work on sums, and what does."""
+    for name, usual in (("optimizer", "natural"), ("method", "vi"), ("formula", None)):
+        value = getattr(model, name, usual)
+        if value != usual:
+            raise ValueError(
+                f"{name}={value!r} needs the rows themselves; with data of this size use "
+                f"{name}={usual!r}, or fit a sample of subjects"
+            )
+
+
+def _sums(source: PanelSource, with_subjects: bool, client: Any, say: Say | None) -> PanelSums:
+    from gp4c.data.sources import DaskSource
+
+    if client is None and not isinstance(source, DaskSource):
+        return sum_source(source, with_subjects=with_subjects, say=say)
+    from gp4c.models.cluster import sum_on_cluster
+
+    return sum_on_cluster(source, client, with_subjects=with_subjects, say=say)
+
+
+def _fit_sums(
+    model: Any, sums: PanelSums, window: tuple[float, float], say: Say | None
+) -> tuple[Problem, Fit, float]:
+    """Fit at the resolution that the length-scale needs; closer if it turns out shorter."""
+
+    def observe(resolution: float) -> Observations:
+        return observe_sums(sums.intervals, sums.subjects, window, resolution)
+
+    def tell(text: str) -> None:
+        if say is not None:
+            say(text)
+
+    margin = MARGIN * 0.7 / model._problem(observe(COARSEST)).kernel.spacing
+    resolution = FIRST_LOOK
+    if sums.intervals.n_events > 0:
+        while True:
+            tell(f"first look at length-scales of {resolution:.3g} windows and more")
+            shortest, limit = _first_look(model, observe(resolution))
+            if shortest >= resolution or resolution <= limit:
+                break
+            resolution = max(limit, resolution / 2.5)
+        resolution = float(np.clip(shortest / margin, limit, COARSEST))
+    while True:
+        tell(f"fitting, nodes for length-scales of {resolution:.3g} windows")
+        problem, fit = model._fit_curve(observe(resolution))
+        shortest = min(part.optimum.hyper.length_scale for part in fit.parts)
+        if shortest >= resolution or resolution <= limit or sums.intervals.n_events == 0:
+            return problem, fit, resolution
+        resolution = max(limit, shortest / margin)
+
+
+def _first_look(model: Any, data: Observations) -> tuple[float, float]:
+    """Length-scale of the cheap bound without subject effects, and the shortest possible."""
+    problem = replace(model._problem(data), count_term="pointwise", effect=None)
+    limit = max(SHORTEST, problem.smallest_length_scale(problem.n_inducing))
+    mean = unit_mean(problem, model.mean)
+    best = search(problem, mean=mean, log_prior=weak_prior, tol=0.1, n_climbs=1)[0]
+    return best.hyper.length_scale, limit
+
+
+# -- what the result says ------------------------------------------------------------------------
+
+
+def describe_compression(
+    sums: PanelSums, problem: Problem, best: Optimum, resolution: float
+) -> dict[str, Any]:
+    """What stands for the rows, and how far the objective is from theirs.
+
+    The error is that of a sample of rows, compressed alone in the same way and evaluated at the
+    fitted posterior, scaled to all events.
+    """
+    data = problem.data
+    intervals = sums.intervals
+    described = {
+        "method": "distinct intervals" if intervals.exact is not None else "nodes",
+        "n_rows": int(intervals.n_rows),
+        "n_intervals": int(np.count_nonzero(data.count)),
+        "resolution": resolution * (data.window[1] - data.window[0]),
+        "error": 0.0,
+        "relative_error": 0.0,
+    }
+    if intervals.exact is None and len(intervals.sample):
+        error = compression_error(intervals.sample, problem, best, resolution)
+        described["error"] = error * intervals.n_events
+        described["relative_error"] = abs(error) * intervals.n_events / abs(best.value)
+    return described
+
+
+def compression_error(sample: Rows, problem: Problem, best: Optimum, resolution: float) -> float:
+    """Error of Σ c E ln ∫ f² per event, from some rows."""
+    log_lengths = float(sample.count @ np.log(sample.stop - sample.start))
+    nodes = intervals_between_nodes(rows_to_nodes(sample), log_lengths, resolution)
+    values = []
+    for rows in (sample, nodes.rows):
+        data = replace(
+            problem.data, start=rows.start, stop=rows.stop, count=rows.count,
+            exposure=np.zeros(len(rows)), pooled=None, constant=0.0,
+        )  # fmt: skip
+        alone = replace(problem, data=data, effect=None, _likelihoods={}, _scout=None)
+        work = alone.workspace(best.hyper.length_scale, best.work.size)
+        values.append(work.evaluate(best.hyper, best.estep.q).bound.counts)
+    return float((values[1] + nodes.log_lengths - values[0]) / sample.count.sum())
+
+
+def _describe(sums: PanelSums, window: tuple[float, float]) -> dict[str, float]:
+    intervals = sums.intervals
+    return {
+        "n_subjects": sums.n_subjects,
+        "n_intervals": int(intervals.n_rows),
+        "n_events": int(intervals.n_events),
+        "exposure_time": intervals.exposure_time * (window[1] - window[0]),
+    }
+
+
+# -- results per subject -------------------------------------------------------------------------
+
+
+def _store_subjects(
+    model: Any, source: PanelSource, sums: PanelSums, problem: Problem, fit: Fit
+) -> None:
+    """Totals, expected counts, effects and histories of the subjects, if they are not too many."""
+    model.subjects_ = np.zeros(0, dtype=object)
+    model.subject_effects_ = model.subject_expected_ = model.histories_ = None
+    model.subject_totals_ = np.zeros(0)
+    model._fitted_to = (source.panel if isinstance(source, ArraySource) else None, None)
+    spans = sums.spans
+    if spans is None:
+        return
+    first, totals = subject_totals(spans)
+    labels = _labels(source, spans.key[first], sums.labels)
+    order = label_order(labels)
+    if problem.effect is not None:
+        effects, expected = _effects(problem, fit, spans, first, totals)
+        shared = problem.data.rate / model.posterior_.rate
+        model.subject_effects_ = effects[order] * shared
+        model.subject_expected_ = expected[order] / shared
+    model.subjects_ = np.asarray(labels[order], dtype=object)
+    model.subject_totals_ = totals[order]
+    model.histories_ = _histories(model, spans, first, order, source.window)
+
+
+def _labels(source: PanelSource, keys: Any, labels: dict[int, Any]) -> Any:
+    if isinstance(source, ArraySource):
+        return source.panel.subjects[keys.view(np.int64)]
+    if labels:
+        return label_array([labels[key] for key in keys.tolist()])
+    return keys.view(np.int64)
+
+
+def _effects(
+    problem: Problem, fit: Fit, spans: Spans, first: NDArray[np.intp], totals: Floats
+) -> tuple[Floats, Floats]:
+    """Effect and expected count of each subject, averaged over the posterior's components."""
+    effects, expected = np.zeros(len(first)), np.zeros(len(first))
+    cost = SUBJECT_COSTS[problem.effect or "gamma"]
+    grids: dict[int, Any] = {}
+    for part in fit.parts:
+        at, grid = part.optimum.estep.evaluation, part.optimum.work.likelihood.grid
+        if len(grid.nodes) not in grids:
+            grids[len(grid.nodes)] = integrals_over(grid, spans.start, spans.stop)
+        inside = grids[len(grid.nodes)].apply(at.mean**2 + at.variance)
+        mine = np.add.reduceat(problem.data.rate * spans.exposure * inside, first)
+        expected += part.weight * mine
+        effects += part.weight * cost.weight(totals, mine, part.optimum.hyper.shape)
+    return effects, expected
+
+
+def _histories(
+    model: Any, spans: Spans, first: NDArray[np.intp], order: NDArray[np.intp], window: Any
+) -> SubjectHistories:
+    """What forecasts need to know of the subjects, in order of their labels."""
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    owner = np.repeat(rank, np.diff(np.append(first, len(spans))))
+    by_owner = np.argsort(owner, kind="stable")
+    origin, length = window[0], window[1] - window[0]
+    return SubjectHistories(
+        model.subjects_,
+        model.subject_totals_,
+        owner[by_owner],
+        origin + length * spans.start[by_owner],
+        origin + length * spans.stop[by_owner],
+        spans.exposure[by_owner],
+    )
