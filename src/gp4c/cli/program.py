@@ -22,11 +22,12 @@ from gp4c.cli.forecast import forecast
 from gp4c.cli.guard import INTERRUPTED, guarded
 from gp4c.cli.predict import predict
 from gp4c.cli.report import report
+from gp4c.cli.reproduce import reproduce
 from gp4c.cli.simulate import simulate
 
 #: every command, in the order of the help text
 COMMANDS: tuple[Callable[..., Any], ...] = (
-    describe, fit, compare, report, predict, forecast, datasets, simulate,
+    describe, fit, compare, report, predict, forecast, datasets, simulate, reproduce,
 )  # fmt: skip
 
 app = typer.Typer(

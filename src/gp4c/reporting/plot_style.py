@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 #: width and height of a plot in inches: a column of a report
 SIZE = (6.4, 3.9)
@@ -107,13 +108,24 @@ def save_plot(
     dpi : int
         Dots per inch of a PNG.
     """
+    save_figure(lambda figure: draw(figure.subplots()), path, size=size, dpi=dpi)
+
+
+def save_figure(
+    draw: Callable[[Figure], object],
+    path: str | os.PathLike[str],
+    *,
+    size: tuple[float, float] = SIZE,
+    dpi: int = 200,
+) -> None:
+    """As :func:`save_plot`, for figures of several axes: `draw` takes the empty figure."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     from gp4c.atomic import replacing
 
     figure = Figure(figsize=size, layout="constrained")
-    draw(figure.subplots())
+    draw(figure)
     # the same picture gives the same file: no date, no random names inside an SVG
     with replacing(path) as temporary, mpl.rc_context({"svg.hashsalt": "gp4c"}):
         options: dict[str, Any] = {}

@@ -1,0 +1,180 @@
+"""``gp4c reproduce``: the paper's tables and figures beside its own numbers."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gp4c.cli.estimators import QuietOption
+from gp4c.cli.outputs import say_written
+
+if TYPE_CHECKING:
+    from gp4c.experiments.reproduce import Reproduction
+    from gp4c.experiments.sections import Plan, Section
+    from gp4c.experiments.store import Store
+
+#: seconds between lines of progress where there is no terminal
+_PAUSE = 30.0
+_FAILED = 1
+
+
+class What(StrEnum):
+    """Tables and figures of the paper."""
+
+    ALL = "all"
+    TABLE1 = "table1"
+    TABLE2 = "table2"
+    TABLE3 = "table3"
+    TABLE4 = "table4"
+    FIG_BOUND = "fig-bound"
+    FIG_SYNTHETIC = "fig-synthetic"
+    FIG_INDUCING = "fig-inducing"
+    FIG_SUBJECTS = "fig-subjects"
+    FIG_BLADDER = "fig-bladder"
+
+
+def reproduce(
+    what: Annotated[
+        list[What] | None, typer.Argument(help="Tables and figures; all if absent.")
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, help="Trials of each setting.")] = 40,
+    jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 0,
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Folder for the page and its figures.")
+    ] = Path("reproduction"),
+    cache: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of finished trials; cache in --out if absent."),
+    ] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Run nothing; show the trials there are.")
+    ] = False,
+    source: Annotated[
+        str | None,
+        typer.Option(help="With --report-only: show trials of this source version."),
+    ] = None,
+    docs: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Also write the page into this folder, for the docs."),
+    ] = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Run the paper's experiments and write its tables and figures beside its own numbers.
+
+    Finished trials are kept, so that the same command goes on where it was interrupted.
+
+    Example: gp4c reproduce fig-bound table2
+    """
+    from gp4c.experiments.catalogue import NAMES
+    from gp4c.experiments.reproduce import reproduce as run_and_render
+    from gp4c.experiments.sections import Plan
+    from gp4c.experiments.store import Store
+
+    if source is not None and not report_only:
+        raise typer.BadParameter("--source goes with --report-only: other versions cannot be run")
+    if jobs == 0:
+        raise typer.BadParameter("--jobs must not be 0; -1 takes one process per core")
+    asked = {what_.value for what_ in what or [What.ALL]}
+    names = [name for name in NAMES if name in asked or "all" in asked]
+    plan, store = Plan(trials, seed), Store(cache or out / "cache", source)
+    with _showing(quiet) as progress, _resumable(store):
+        made = run_and_render(names, plan, store, jobs=jobs, run=not report_only, progress=progress)
+    _write_and_tell(made, plan, store, [out, *([docs] if docs else [])], names, quiet)
+    if made.failed:
+        raise typer.Exit(_FAILED)
+
+
+def _write_and_tell(
+    made: Reproduction, plan: Plan, store: Store, folders: list[Path], names: list[str],
+    quiet: bool,
+) -> None:  # fmt: skip
+    """Write the page; say what holds, what failed and what is not there yet."""
+    from gp4c.experiments.catalogue import NAMES
+    from gp4c.experiments.page import write_page
+
+    title = "reproduction" if len(names) == len(NAMES) else "-".join(names)
+    written = []
+    for folder in folders:
+        written += write_page(folder, title, made.sections, plan, made.found, store.version)
+    for outcome in made.failed:
+        typer.echo(f"gp4c: {outcome.task}: {outcome.error}", err=True)
+    if made.missing:
+        typer.echo(f"gp4c: {made.missing} trials are not there yet", err=True)
+    if not quiet:
+        typer.echo(_targets(made.sections))
+        say_written([path for path in written if path.suffix == ".md"])
+
+
+def _targets(sections: list[Section]) -> str:
+    """What was asked for and what came out, one line each."""
+    targets = [target for section in sections for target in section.targets]
+    lines = [f"{'ok  ' if t.met else 'MISS'}  {t.asked}: {t.found}" for t in targets]
+    return "\n".join([*lines, f"{sum(t.met for t in targets)} of {len(targets)} hold"])
+
+
+@contextmanager
+def _resumable(store: Store) -> Iterator[None]:
+    """One line on Ctrl-C; the exit code is the program's."""
+    from gp4c.experiments.running import Interrupted
+
+    try:
+        yield
+    except Interrupted as stop:
+        typer.echo(
+            f"gp4c: interrupted; {stop.done} of {stop.total} trials are kept in {store.folder}, "
+            "the same command goes on from there", err=True,
+        )  # fmt: skip
+        raise
+
+
+@contextmanager
+def _showing(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
+    """Progress on stderr: a bar on a terminal, now and then a line elsewhere."""
+    if quiet:
+        yield lambda done, total, text: None
+    elif sys.stderr.isatty():
+        with _bar() as update:
+            yield update
+    else:
+        yield _lines()
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int, str], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (BarColumn(), MofNCompleteColumn(), Remaining(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        shown = bar.add_task("starting", total=None)
+        yield lambda done, total, text: bar.update(
+            shown, completed=done, total=total, description=text
+        )
+
+
+def _lines() -> Callable[[int, int, str], None]:
+    """Print a line at the start, at the end and every half minute."""
+    began, last, first = time.monotonic(), 0.0, -1
+
+    def update(done: int, total: int, text: str) -> None:
+        nonlocal last, first
+        if first < 0:
+            first = done
+        now = time.monotonic()
+        if text and now - last < _PAUSE and done < total:
+            return
+        last = now
+        fresh = done - first
+        left = f", {(now - began) / fresh * (total - done) / 60:.0f} min left" if fresh else ""
+        typer.echo(f"{done} of {total} trials{left}  {text}".rstrip(), err=True)
+
+    return update

@@ -1,0 +1,68 @@
+"""The page: every section with its figures, what was asked for, and where the numbers are from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from gp4c.experiments import differences
+from gp4c.experiments.sections import Found, Lines, Plan, Section, table
+from gp4c.experiments.store import digest
+
+#: folder of the figures, relative to the page
+IMAGES = Path("images") / "reproduction"
+_DPI = 130
+
+
+def page(sections: Sequence[Section], plan: Plan, found: Found, version: str) -> str:
+    """Markdown of the whole page."""
+    lines = ["# The paper, reproduced", "", *_introduction(plan, found, version)]
+    targets = [target for section in sections for target in section.targets]
+    if targets:
+        rows = [[t.asked, t.found, "yes" if t.met else "**no**"] for t in targets]
+        met = sum(t.met for t in targets)
+        lines += [f"## What was asked for: {met} of {len(targets)} hold", ""]
+        lines += table(["Asked", "Found", "Holds"], rows)
+    for section in sections:
+        lines += [f"## {section.title}", "", *section.lines]
+    lines += ["## Where the published code and the paper differ", "", *differences.lines()]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _introduction(plan: Plan, found: Found, version: str) -> Lines:
+    seconds = np.array([record.get("cpu_seconds", np.nan) for record in found.values()])
+    total = float(np.nansum(seconds)) / 60
+    return [
+        "Ding, Lee, Sato and Sugiyama, *Variational inference for Gaussian process with panel "
+        "count data*, UAI 2018: its tables and figures, computed with gp4c, beside its own "
+        "numbers. This page is written by `gp4c reproduce all`; no number on it is typed by hand "
+        "but the paper's own and those of its published program.", "",
+        "```text",
+        f"gp4c reproduce all --trials {plan.trials} --seed {plan.seed}",
+        "```", "",
+        f"{len(found):,} cached trials and fits, {total:.0f} minutes of CPU time in all. Source "
+        f"version `{version}`. All numbers but times hash to `{digest(found)}`: a second run "
+        "with the same seed on the same machine gives the same hash.", "",
+    ]  # fmt: skip
+
+
+def write_page(
+    folder: Path, name: str, sections: Sequence[Section], plan: Plan, found: Found, version: str
+) -> list[Path]:
+    """Write the page and its figures into a folder; return the files."""
+    from gp4c.atomic import write_text
+    from gp4c.reporting.plot_style import save_figure
+
+    images = folder / IMAGES
+    images.mkdir(parents=True, exist_ok=True)
+    written = []
+    for section in sections:
+        for figure, picture in section.pictures.items():
+            path = images / f"{figure}.png"
+            save_figure(picture.draw, path, size=picture.size, dpi=_DPI)
+            written.append(path)
+    target = folder / f"{name}.md"
+    write_text(target, page(sections, plan, found, version))
+    return [target, *written]
