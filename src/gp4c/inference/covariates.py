@@ -201,17 +201,20 @@ class Nuisance:
 
 @dataclass(frozen=True)
 class Efficient:
-    """Information about β with the curve re-estimated, and each subject's influence.
+    """Information about β with the curve re-estimated, and what each subject contributes.
 
     Attributes
     ----------
     information : (p, p)
-    influence : (K, p)
+    scores : (K, p)
         Subjects' scores with their effect on the curve taken off.
+    shares : (K, p, p)
+        Subjects' parts of the information.
     """
 
     information: Floats
-    influence: Floats
+    scores: Floats
+    shares: Floats
 
     @property
     def covariance(self) -> Floats:
@@ -221,10 +224,21 @@ class Efficient:
     @property
     def robust_covariance(self) -> Floats:
         """Sandwich over subjects, times K / (K − p − 1): valid whatever the counts' variance."""
-        n, p = self.influence.shape
+        n, p = self.scores.shape
         bread = self.covariance
-        middle = self.influence.T @ self.influence
+        middle = self.scores.T @ self.scores
         return np.asarray(bread @ middle @ bread * (n / max(n - p - 1, 1)))
+
+    @property
+    def influence(self) -> Floats:
+        """How far β̂ moves with each subject: (I − I_k)⁻¹ ψ_k, one step of the jackknife, (K, p)."""
+        without = self.information - self.shares
+        return np.asarray(np.linalg.solve(without, self.scores[:, :, None])[:, :, 0])
+
+    @property
+    def jackknife_covariance(self) -> Floats:
+        """Sum of squared influences: larger than the sandwich where few subjects decide."""
+        return np.asarray(self.influence.T @ self.influence)
 
 
 def efficient(rows: RegressionRows, at: Collapsed, nuisance: Nuisance, shape: float) -> Efficient:
@@ -249,6 +263,21 @@ def efficient(rows: RegressionRows, at: Collapsed, nuisance: Nuisance, shape: fl
     cross = np.stack(columns, axis=1).T @ D - _between(own, at, shape, curve)
 
     projection = np.linalg.solve(_ridged(shared), cross.T)  # (q, p)
-    scores = rows.by_subject(residual[:, None] * rows.design)
-    scores -= np.asarray(sparse.csr_array((residual, where), size) @ D) @ projection
-    return Efficient(information(rows, at, shape) - cross @ projection, scores)
+    # what the curve cannot explain of z_r
+    rest = rows.design - (D @ projection)[rows.interval]
+    scores = rows.by_subject(residual[:, None] * rest)
+    return Efficient(
+        information(rows, at, shape) - cross @ projection, scores, _shares(rows, at, rest, shape)
+    )
+
+
+def _shares(rows: RegressionRows, at: Collapsed, rest: Floats, shape: float) -> Floats:
+    """Each subject's part of the efficient information, (K, p, p)."""
+    p = rest.shape[1]
+    squares = at.mean[:, None] * (rest[:, :, None] * rest[:, None, :]).reshape(-1, p * p)
+    parts = rows.by_subject(squares).reshape(-1, p, p)
+    if np.isfinite(shape):
+        sums = rows.by_subject(at.mean[:, None] * rest)
+        known = (shape + at.expected)[:, None, None]
+        parts = parts - sums[:, :, None] * sums[:, None, :] / known
+    return np.asarray(at.effect[:, None, None] * parts)

@@ -40,19 +40,21 @@ class CovariateModel(GaussianProcessModel):
         """
         return self.effect_table()
 
-    def effect_table(self, level: float = 0.95, *, robust: bool = True) -> pd.DataFrame:
-        """Effects of the covariates at another level, or with model-based intervals.
+    def effect_table(self, level: float = 0.95, *, errors: str = "robust") -> pd.DataFrame:
+        """Effects of the covariates at another level, or with other intervals.
 
         Parameters
         ----------
         level : float in (0, 1)
             Level of the intervals of the rate ratios.
-        robust : bool
-            Take intervals, z and p-values from the robust standard errors.
+        errors : {"robust", "model", "jackknife"}
+            Standard errors behind intervals, z and p-values: the sandwich over subjects; those of
+            the model, which rely on its law of the counts; or the jackknife over subjects, a
+            little larger and better than the sandwich for fewer than about 100 subjects.
         """
         self._check_fitted()
         known = self._effects()
-        return no_effects() if known is None else known.table(level, robust)
+        return no_effects() if known is None else known.table(level, errors)
 
     # -- curves -----------------------------------------------------------------------------
 

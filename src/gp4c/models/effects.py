@@ -37,6 +37,8 @@ class CovariateEffects:
         Model-based, the curve re-estimated.
     robust_covariance : (p, p)
         Sandwich over subjects.
+    jackknife_covariance : (p, p)
+        The jackknife over subjects, to one Newton step.
     subject_design : (K, p)
         Covariates of the fitted subjects, at their last intervals.
     """
@@ -45,21 +47,26 @@ class CovariateEffects:
     beta: Floats
     covariance: Floats
     robust_covariance: Floats
+    jackknife_covariance: Floats
     subject_design: Floats
 
-    def table(self, level: float = 0.95, robust: bool = True) -> pd.DataFrame:
-        """One row per coefficient; interval, z and p-value from one of the standard errors."""
+    def table(self, level: float = 0.95, errors: str = "robust") -> pd.DataFrame:
+        """One row per coefficient; interval, z and p-value from the standard errors chosen."""
         import pandas as pd
         from scipy.special import ndtr, ndtri
 
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        se = np.sqrt(np.diag(self.covariance))
-        robust_se = np.sqrt(np.diag(self.robust_covariance))
-        used = robust_se if robust else se
+        each = {
+            "robust": self.robust_covariance,
+            "model": self.covariance,
+            "jackknife": self.jackknife_covariance,
+        }
+        if errors not in each:
+            raise ValueError(f"errors must be one of {', '.join(map(repr, each))}, not {errors!r}")
+        se, robust_se, used = (np.sqrt(np.diag(each[name])) for name in ("model", "robust", errors))
         reach = ndtri((1 + level) / 2) * used
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = self.beta / used
+        z = self.beta / used
         columns = (
             self.design.names, self.beta, se, robust_se, np.exp(self.beta),
             np.exp(self.beta - reach), np.exp(self.beta + reach), z, 2 * ndtr(-np.abs(z)),

@@ -131,6 +131,7 @@ def _effects(
         best.beta,
         found.covariance,
         found.robust_covariance,
+        found.jackknife_covariance,
         task.rows.design[last_rows(panel)],
     )
 
