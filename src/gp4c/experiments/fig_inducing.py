@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gp4c.experiments import paper
 from gp4c.experiments.sections import (
     Found,
     Picture,
@@ -21,6 +22,8 @@ NAME = "fig-inducing"
 #: the paper's text does not name its numbers
 NUMBERS = (10, 15, 20, 25, 30, 35, 40)
 METHODS = ("GP3", "b=0.3", "exact")
+#: the paper's spread of MISE for GP4C (b = 0.3)
+_SPREAD = paper.TABLE1["A"]["b=0.3"].mise_sd
 
 
 def tasks(plan: Plan) -> list[Task]:
@@ -73,13 +76,16 @@ def render(plan: Plan, found: Found) -> Section:
     section.lines += trend_table(trend)
     last = {m: trend.values[m]["mise"][3:].mean(axis=1) for m in ("GP3", "b=0.3")}
     change = max(float(v.max() - v.min()) for v in last.values())
+    stable = change <= _SPREAD
     section.lines += [
-        f"From {NUMBERS[3]} inducing inputs on, the mean MISE of GP3 and GP4C moves by at most "
-        f"{number(change)}: stable, as the paper says. With {NUMBERS[0]}, inducing inputs are "
-        "6.7 apart and cannot follow a length-scale of 2 to 3.", "",
+        "The paper finds GP3 and GP4C relatively stable; it does not say from which number on. "
+        f"From {NUMBERS[3]} on, their mean MISE moves by {number(change)} here"
+        + (", within the spread over trials. " if stable else ", more than the paper's spread. ")
+        + f"With {NUMBERS[0]}, inducing inputs are 6.7 apart and cannot follow the length-scale of "
+        "2 to 3 that the jumps ask for.", "",
     ]  # fmt: skip
     section.targets.append(
         Target("MISE of GP3 and GP4C stable from 25 inducing inputs on (within the paper's sd)",
-               number(change), change <= 3.61)
+               number(change), stable)
     )  # fmt: skip
     return section

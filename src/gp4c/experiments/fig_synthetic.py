@@ -112,7 +112,8 @@ def _draw_bc(figure: Figure, records: dict[str, Record]) -> None:
             draw_truth(ax, record)
             draw_curve(ax, record, method)
             plain_axes(ax, "", f"rate, Synthetic {name}" if method == BC_NAMES[0] else "")
-            ax.set_ylim(0, 1.4 * max(record["truth"]))
+        bands = [np.max(record["curves"][m]["0.75"][1]) for m in BC_NAMES if m != "LocalEM"]
+        row[0].set_ylim(0, 1.05 * max(*bands, *record["truth"]))
     for ax, method in zip(rows[0], BC_NAMES, strict=True):
         ax.set_title(NAMES[method], fontsize="medium")
     for ax in rows[-1]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from gp4c.exceptions import GP4CError
+from gp4c.exceptions import GP4CError, GP4CWarning
 from gp4c.experiments.store import Record, Store, Task, source_version
 
 #: told after each trial: trials done, trials in all, the trial just finished
@@ -49,7 +50,9 @@ def perform(task: Task) -> Outcome:
     _leave_interrupts_to_the_parent()
     version, began = source_version(), time.thread_time()
     try:
-        record = study(task.study)(**task.settings)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GP4CWarning)  # records hold what matters of them
+            record = study(task.study)(**task.settings)
     except Exception as error:  # one bad trial must not end an hour's run
         return Outcome(task, None, f"{type(error).__name__}: {error}", version)
     return Outcome(task, record | {"cpu_seconds": time.thread_time() - began}, "", version)

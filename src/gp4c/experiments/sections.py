@@ -124,8 +124,8 @@ def number(value: float, digits: int = 1, sign: bool = False) -> str:
     """A number for a table; an en dash if there is none."""
     if not np.isfinite(value):
         return "–"
-    text = f"{value:{'+' if sign else ''},.{digits}f}".replace("-", "−")
-    return text.replace("−0" + "." + "0" * digits, "0." + "0" * digits) if digits else text
+    text = f"{value:{'+' if sign else ''},.{digits}f}"
+    return text.lstrip("+-") if float(text.replace(",", "")) == 0 else text.replace("-", "−")
 
 
 def plus_minus(value: float, error: float, digits: int = 1, sign: bool = False) -> str:
@@ -145,4 +145,6 @@ def trials_text(counts: Sequence[int]) -> str:
     if not counts or max(counts) == 0:
         return "no trials yet"
     low, high = min(counts), max(counts)
-    return f"{high} trials" if low == high else f"{low} to {high} trials"
+    if low < high:
+        return f"{low} to {high} trials"
+    return f"{high} trial{'s' if high > 1 else ''}"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: colour and dashes of each method, the same in all figures
 LOOK = {
-    "GP3": 2, "LocalEM": 1, "b=0.3": 0, "GP4C": 0, "exact": 3, "default": 4, "b=1": 5, "GP4CW": 6,
+    "GP3": 2, "LocalEM": 1, "b=0.3": 0, "GP4C": 0, "exact": 3, "default": 2, "b=1": 5, "GP4CW": 6,
     "GP4CW honest": 3,
 }  # fmt: skip
 

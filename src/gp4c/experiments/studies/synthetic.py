@@ -91,6 +91,8 @@ def judge(
     for scale in ("length_scale", "bandwidth"):
         if hasattr(model, f"{scale}_"):
             found[scale] = float(getattr(model, f"{scale}_"))
+    if name == "default":
+        found["effect"] = model.effect_
     return found
 
 
