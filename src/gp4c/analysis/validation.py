@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gp4c.exceptions import OverdispersionWarning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,7 +174,10 @@ def _fit_and_score(
     model: Any, panel: PanelCounts, train: NDArray[np.intp], test: NDArray[np.intp]
 ) -> tuple[float, list[float] | None]:
     held_out = panel[test]
-    fresh = type(model)(**model.get_params()).fit(panel[train])
+    fresh = type(model)(**model.get_params())
+    with warnings.catch_warnings():  # scores on others say it better
+        warnings.simplefilter("ignore", OverdispersionWarning)
+        fresh.fit(panel[train])
     subjects = None
     if hasattr(fresh, "score_subjects"):
         subjects = [float(value) for value in fresh.score_subjects(held_out)]

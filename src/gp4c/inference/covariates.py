@@ -24,8 +24,8 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _FRAILTY = GammaFrailty()
-#: a linear predictor this far from its mean is on its way to infinity
-RUNAWAY = 25.0
+#: information per event and unit variance of a covariate below which there is no finite estimate
+NO_INFORMATION = 1e-7
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def newton(
     for _ in range(100):
         step = np.linalg.solve(_ridged(information(rows, here, shape)), here.score)
         gain = float(here.score @ step) / 2
-        if gain < tol or np.abs(rows.design @ beta).max(initial=0.0) > RUNAWAY:
+        if gain < tol:
             break
         share = 1.0
         while share > 1e-6:
@@ -167,17 +167,25 @@ def pooled_start(rows: RegressionRows, length: Floats) -> tuple[Floats, float]:
     length : (J,)
         Lengths of the distinct intervals, in windows.
     """
-    beta = np.zeros(rows.design.shape[1])
-    rate = 1.0
-    for _ in range(20):  # the level and β in turn: quick, since z is centred
-        rate = float(rows.count.sum() / (rows.multiplied(beta) @ length[rows.interval]))
-        new = newton(rows, rate * length, np.inf, beta)
-        change = float(np.abs(rows.design @ (new - beta)).max(initial=0.0))
-        beta = new
-        if change < 1e-3:
-            break
-    rate = float(rows.count.sum() / (rows.multiplied(beta) @ length[rows.interval]))
-    return beta, rate
+    level = np.ones((len(rows.design), 1))
+    both = replace(rows, design=np.concatenate([level, rows.design], axis=1))
+    start = np.zeros(both.design.shape[1])
+    start[0] = np.log(rows.count.sum() / (rows.exposure @ length[rows.interval]))
+    found = newton(both, length, np.inf, start)
+    return found[1:], float(np.exp(found[0]))
+
+
+def weakest(rows: RegressionRows, mean: Floats) -> tuple[float, int]:
+    """Least information per event about standardised covariates, and the one it is about.
+
+    Where events occur on one side of a covariate only, the estimate runs off to infinity and the
+    expected counts of the other side vanish, the information with them.
+    """
+    z = rows.design / np.maximum(rows.design.std(axis=0), 1e-300)
+    share = mean / mean.sum()
+    z = z - share @ z
+    values, vectors = np.linalg.eigh(z.T @ (share[:, None] * z))
+    return float(values[0]), int(np.argmax(np.abs(vectors[:, 0])))
 
 
 # -- uncertainty ---------------------------------------------------------------------------------

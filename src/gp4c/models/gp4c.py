@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from gp4c.data.covariate_rows import learn_design
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import Observations, observe
+from gp4c.inference.dispersion import Dispersion, poisson_dispersion
 from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Problem
 from gp4c.inference.likelihood import COUNT_TERMS
@@ -27,6 +30,7 @@ from gp4c.models.fitting import (
     unit_mean,
     warn_unless_converged,
 )
+from gp4c.models.overdispersion import warn_if_overdispersed
 from gp4c.models.regression import Settings, fit_regression
 
 if TYPE_CHECKING:
@@ -230,7 +234,21 @@ class GP4C(CovariateModel):
         self.data_summary_ = describe_data(panel, events)
         self.histories_ = SubjectHistories.of_all(seen, events)
         warn_unless_converged(self, fit.best)
+        # the paper's estimator is what it is; "auto" has looked already
+        if self.effect is None and self.optimizer != "vem":
+            found = self._dispersion(seen)
+            warn_if_overdispersed(type(self).__name__, found, "effect='gamma' or effect='auto'")
         return self
+
+    def _dispersion(self, panel: PanelCounts) -> Dispersion:
+        """Dispersion of the totals of subjects about the fitted curve."""
+        distinct = panel.distinct()
+        mass = self._posterior().expected_integral(distinct.start, distinct.stop)
+        rows = panel.exposure * mass[distinct.inverse]
+        return poisson_dispersion(
+            np.bincount(panel.subject_index, panel.count, panel.n_subjects).astype(np.float64),
+            np.bincount(panel.subject_index, rows, panel.n_subjects).astype(np.float64),
+        )
 
     def _fit_curve(self, data: Observations) -> tuple[Problem, Fit]:
         problem = self._problem(data)

@@ -17,9 +17,11 @@ from gp4c.inference.constant_rate import (
     fit_rate_and_frailty,
     profile_interval,
 )
+from gp4c.inference.dispersion import poisson_dispersion
 from gp4c.inference.gamma_frailty import frailty_mean
 from gp4c.inference.rows import PanelRows
 from gp4c.models.bootstrap import BootstrapEstimator, Draw, check_level
+from gp4c.models.overdispersion import warn_if_overdispersed
 from gp4c.models.plug_in import Floats, check_choice
 
 if TYPE_CHECKING:
@@ -106,6 +108,9 @@ class HomogeneousPoisson(BootstrapEstimator):
                 ConvergenceWarning,
                 stacklevel=2,
             )
+        if self.effect is None:
+            dispersion = poisson_dispersion(totals.events, found.rate * totals.time_at_risk)
+            warn_if_overdispersed(type(self).__name__, dispersion, "effect='gamma'")
         return self
 
     def _solve(self, totals: Totals) -> RateFit:

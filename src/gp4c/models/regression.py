@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gp4c.data.covariate_rows import design_rows, last_rows
 from gp4c.exceptions import PanelDataError
-from gp4c.inference.covariates import RUNAWAY, RegressionRows, pooled_start
+from gp4c.inference.covariates import NO_INFORMATION, RegressionRows, pooled_start, weakest
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates
 from gp4c.inference.integrate import integrate
 from gp4c.inference.priors import weak_prior
@@ -61,8 +61,9 @@ def fit_regression(
 ) -> RegressionFit:
     """Fit coefficients and curve together, then integrate or sample at the coefficients."""
     rows = _rows(panel, design)
-    beta, rate = pooled_start(rows, problem.data.stop - problem.data.start)
-    _check_finite(rows, beta, design)
+    length = problem.data.stop - problem.data.start
+    beta, rate = pooled_start(rows, length)
+    _check_finite(rows, rows.multiplied(beta) * length[rows.interval], design)
     task = RegressionProblem(problem, rows, rate)
     choice = "as asked"
     if settings.effect == "auto":
@@ -72,7 +73,6 @@ def fit_regression(
     if problem.count_term == "exact":
         beta = _found(task.cheap(), beta, settings, _PLACED, 1)[0].beta
     best, others = _found(task, beta, settings, settings.tol, 3)
-    _check_finite(rows, best.beta, design)
     effects = _effects(task, best, panel, design, settings)
     final = task.at(best.beta)
     return RegressionFit(final, _finish(final, best.optimum, others, settings), effects, choice)
@@ -87,15 +87,14 @@ def _rows(panel: PanelCounts, design: FormulaDesign) -> RegressionRows:
     )  # fmt: skip
 
 
-def _check_finite(rows: RegressionRows, beta: Floats, design: FormulaDesign) -> None:
+def _check_finite(rows: RegressionRows, mean: Floats, design: FormulaDesign) -> None:
     """Refuse coefficients that run off to infinity, as those of groups without events do."""
-    if np.all(np.isfinite(beta)) and np.abs(rows.design @ beta).max() < RUNAWAY:
-        return
-    worst = int(np.argmax(np.abs(beta) * rows.design.std(axis=0)))
-    raise PanelDataError(
-        f"the effect of {design.names[worst]!r} has no finite estimate: events occur only on one "
-        "side of it (a group without events?); leave it out or join groups"
-    )
+    least, which = weakest(rows, mean)
+    if not least > NO_INFORMATION:
+        raise PanelDataError(
+            f"the effect of {design.names[which]!r} has no finite estimate: events occur only on "
+            "one side of it (a group without events?); leave it out or join groups"
+        )
 
 
 def _prior(settings: Settings) -> Any:

@@ -1,5 +1,7 @@
 """Regression of a rate at a known or piecewise-constant curve, against other libraries."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -10,6 +12,7 @@ from scipy.stats import nbinom
 
 from gp4c.design.observations import observe
 from gp4c.inference.covariates import (
+    NO_INFORMATION,
     Nuisance,
     RegressionRows,
     collapsed,
@@ -18,6 +21,7 @@ from gp4c.inference.covariates import (
     newton,
     pooled_start,
     reweighted,
+    weakest,
 )
 from problems import central_difference, visits_panel
 from tolerances import FINITE_DIFFERENCE, ROUNDING
@@ -244,5 +248,16 @@ def test_the_start_is_the_regression_of_a_constant_rate():
     X = sm.add_constant(ROWS.design)
     offset = np.log(ROWS.exposure * length[ROWS.interval])
     other = sm.GLM(ROWS.count, X, sm.families.Poisson(), offset=offset).fit()
-    assert_allclose(beta, other.params[1:], atol=2e-3)
-    assert_allclose(np.log(rate), other.params[0], atol=2e-3)
+    assert_allclose(beta, other.params[1:], rtol=1e-5)
+    assert_allclose(np.log(rate), other.params[0], rtol=1e-5)
+
+
+def test_events_on_one_side_of_a_covariate_leave_no_information():
+    length = np.full(4, 0.25)
+    side = (ROWS.design[:, :1] > 0).astype(float)
+    one_sided = replace(ROWS, design=side, count=np.where(side[:, 0] > 0, 0.0, ROWS.count))
+    for rows, finite in ((one_sided, False), (replace(ROWS, design=side), True)):
+        beta, _ = pooled_start(rows, length)
+        least, _ = weakest(rows, rows.multiplied(beta) * length[rows.interval])
+        assert (least > 1e-3) == finite
+        assert (least > NO_INFORMATION) == finite
