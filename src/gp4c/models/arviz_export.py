@@ -87,7 +87,11 @@ def to_arviz(
         for a sampler, sample_stats.
     """
     arviz = import_arviz()
+    if model.histories_ is None:
+        raise ValueError("this fit to very large data kept no subjects; to_arviz needs them")
     own_panel, events = getattr(model, "_fitted_to", (None, None))
+    if panel is not None:
+        _check_panel(model, panel)
     panel = own_panel if panel is None else model._adjusted(panel)
     histories, (first, last) = model.histories_, model.window_
     times = np.linspace(first, last, n_points + 1)[1:]
@@ -120,6 +124,12 @@ def to_arviz(
         name: ((), values[0]) for name, values in _hyper(draws).items() if np.ptp(values) == 0
     }
     return _assemble(arviz, model, groups, fixed, times, draws.n_chains)
+
+
+def _check_panel(model: Any, panel: PanelCounts) -> None:
+    """The subjects must be those of the fit, in number and names."""
+    if panel.subjects.tolist() != list(model.histories_.subjects.tolist()):
+        raise ValueError("these are not the subjects of the fit: pass the panel it was fitted to")
 
 
 def import_arviz() -> Any:

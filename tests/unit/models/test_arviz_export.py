@@ -177,6 +177,11 @@ def test_a_saved_model_has_draws_and_takes_its_data_back(frail, exported, tmp_pa
     )
 
 
+def test_another_panel_is_refused(frail):
+    with pytest.raises(ValueError, match="not the subjects of the fit"):
+        frail.to_arviz(PANEL[[0, 1]])
+
+
 def test_newer_versions_get_a_tree(frail, monkeypatch):
     import xarray
 
