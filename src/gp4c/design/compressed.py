@@ -15,6 +15,10 @@ from gp4c.design.subject_sums import SubjectSums, subject_totals
 
 Floats = NDArray[np.float64]
 
+#: a posterior is smoother than its prior at the shorter of the length-scales that are tried, so
+#: that its objective is still accurate there: the result measures it
+STRETCH = 2.5
+
 
 @dataclass(frozen=True)
 class Intervals:
@@ -78,6 +82,7 @@ def observe_sums(
         window=window,
         constant=float(constant),
         pooled=pooled,
+        resolution=resolution / STRETCH,
     )
 
 

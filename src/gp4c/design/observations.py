@@ -68,6 +68,8 @@ class Observations:
         What scaling adds to the log-likelihood: Σ m ln(rate · exposure), events alike.
     pooled : PooledSubjects, optional
         For large data, whose counts and exposures are weights of intervals between nodes.
+    resolution : float
+        Shortest length-scale, in windows, for which those nodes are close enough.
     """
 
     start: Floats
@@ -81,6 +83,7 @@ class Observations:
     window: tuple[float, float]
     constant: float
     pooled: PooledSubjects | None = None
+    resolution: float = 0.0
 
     @property
     def total(self) -> float:

@@ -71,7 +71,8 @@ class Problem:
             spacing = MAX_SPACING
         else:
             spacing = self.kernel.spacing * (1.0 if size is None else STRETCH)
-        return 1.0 / (spacing * max((size or MAX_INDUCING) - 1, 1))
+        shortest = 1.0 / (spacing * max((size or MAX_INDUCING) - 1, 1))
+        return max(shortest, self.data.resolution)
 
     def likelihood(self, size: int) -> Likelihood:
         """The data on the grid whose panels are the gaps between `size` inducing inputs."""

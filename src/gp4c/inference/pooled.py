@@ -27,12 +27,12 @@ class PooledGamma:
 
     def cost(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """Whose sum is the cost of all subjects."""
-        number, p = self.pooled.number, self.pooled
+        number, p = _like(expected, self.pooled.number), self.pooled
         if not np.isfinite(shape):
             return np.asarray(number * expected)
         rising = gammaln(shape + p.totals) - gammaln(shape) - p.totals * np.log(shape)
         spread = (number * shape + totals) * np.log1p(expected / shape)
-        return np.append(spread, -float(p.times @ rising))
+        return _with_constant(spread, -float(p.times @ rising))
 
     def weight(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """∂cost/∂R_n, the summed effects of the subjects that span n stands for."""
@@ -61,10 +61,10 @@ class PooledWeights:
     def cost(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """Whose sum is the cost of all subjects."""
         p = self.pooled
-        spread = totals * (np.log(expected) - p.log_length)
-        spread += SMALLEST_WEIGHT * p.zeros * expected
+        spread = totals * (np.log(expected) - _like(expected, p.log_length))
+        spread += SMALLEST_WEIGHT * _like(expected, p.zeros) * expected
         constant = p.log_spans + float(p.times @ (p.totals - xlogy(p.totals, p.totals)))
-        return np.append(spread, constant)
+        return _with_constant(spread, constant)
 
     def weight(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """∂cost/∂R_n."""
@@ -73,6 +73,16 @@ class PooledWeights:
     def shape_gradient(self, totals: Floats, expected: Floats, shape: float) -> float:
         """There is no α."""
         return 0.0
+
+
+def _like(expected: Floats, weights: Floats) -> Floats:
+    """Weights of spans as a column if the expected counts have one for each of several curves."""
+    return weights.reshape(-1, *(1,) * (expected.ndim - 1))
+
+
+def _with_constant(costs: Floats, constant: float) -> Floats:
+    """Costs of spans with one more row for what does not depend on them."""
+    return np.concatenate([costs, np.full((1, *costs.shape[1:]), constant)])
 
 
 POOLED_COSTS: dict[str, type[PooledGamma] | type[PooledWeights]] = {

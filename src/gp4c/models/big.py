@@ -19,6 +19,7 @@ from gp4c.data.sources import ArraySource, PanelSource, scan_panel
 from gp4c.design.compressed import intervals_between_nodes, observe_sums
 from gp4c.design.compression import SHORTEST
 from gp4c.design.interval_sums import MOST_DISTINCT, Rows, rows_to_nodes
+from gp4c.design.kernels import KERNELS, SquaredExponential
 from gp4c.design.observations import Observations
 from gp4c.design.streaming import PanelSums, Say, sum_source
 from gp4c.design.subject_sums import Spans, subject_totals
@@ -35,9 +36,11 @@ Floats = NDArray[np.float64]
 
 #: length-scale, in windows, that a first look resolves
 FIRST_LOOK = 0.04
+#: relative error of the objective above which a fit is repeated with closer nodes
+TARGET = 1e-7
 #: how much closer than the cheap bound's length-scale asks for the nodes are (for the squared
 #: exponential; kernels that need closer inducing inputs need closer nodes)
-MARGIN = 1.5
+MARGIN = 1.8
 #: the sparsest nodes: functions of this length-scale
 COARSEST = 0.2
 
@@ -72,10 +75,9 @@ def fit_large(model: Any, panel: Any, client: Any = None, say: Say | None = None
     source = as_source(panel)
     sums = _sums(source, model.effect is not None, client, say)
     with one_blas_thread():
-        problem, fit, resolution = _fit_sums(model, sums, source.window, say)
+        problem, fit, model.compression_ = _fit_sums(model, sums, source.window, say)
         store_fit(model, problem, fit)
         _store_subjects(model, source, sums, problem, fit)
-        model.compression_ = describe_compression(sums, problem, fit.best, resolution)
     model.time_unit_ = source.time_unit
     model.coefficients_ = None
     model.data_summary_ = _describe(sums, source.window)
@@ -106,8 +108,8 @@ def _sums(source: PanelSource, with_subjects: bool, client: Any, say: Say | None
 
 def _fit_sums(
     model: Any, sums: PanelSums, window: tuple[float, float], say: Say | None
-) -> tuple[Problem, Fit, float]:
-    """Fit at the resolution that the length-scale needs; closer if it turns out shorter."""
+) -> tuple[Problem, Fit, dict[str, Any]]:
+    """Fit with nodes as close as the length-scale needs; closer if the error asks for it."""
 
     def observe(resolution: float) -> Observations:
         return observe_sums(sums.intervals, sums.subjects, window, resolution)
@@ -116,44 +118,46 @@ def _fit_sums(
         if say is not None:
             say(text)
 
-    margin = MARGIN * 0.7 / model._problem(observe(COARSEST)).kernel.spacing
-    resolution = FIRST_LOOK
+    unlimited = model._problem(replace(observe(COARSEST), resolution=0.0))
+    closest = max(SHORTEST, unlimited.smallest_length_scale(model.n_inducing))
+    resolution = max(FIRST_LOOK, closest)
     if sums.intervals.n_events > 0:
-        while True:
-            tell(f"first look at length-scales of {resolution:.3g} windows and more")
-            shortest, limit = _first_look(model, observe(resolution))
-            if shortest >= resolution or resolution <= limit:
-                break
-            resolution = max(limit, resolution / 2.5)
-        resolution = float(np.clip(shortest / margin, limit, COARSEST))
+        tell("first look at the length-scale")
+        found = _first_look(model, observe(resolution))
+        while found < resolution and resolution > closest:
+            resolution = max(closest, resolution / 3)
+            found = _first_look(model, observe(resolution))
+        margin = MARGIN * SquaredExponential().spacing / KERNELS[model.kernel].spacing
+        resolution = float(np.clip(found / margin, closest, COARSEST))
     while True:
-        tell(f"fitting, nodes for length-scales of {resolution:.3g} windows")
-        problem, fit = model._fit_curve(observe(resolution))
-        shortest = min(part.optimum.hyper.length_scale for part in fit.parts)
-        if shortest >= resolution or resolution <= limit or sums.intervals.n_events == 0:
-            return problem, fit, resolution
-        resolution = max(limit, shortest / margin)
+        data = observe(resolution)
+        tell(f"fitting {np.count_nonzero(data.count):,} weighted intervals")
+        problem, fit = model._fit_curve(data)
+        described = describe_compression(sums, problem, fit, resolution)
+        if described["relative_error"] <= TARGET or resolution <= closest:
+            return problem, fit, described
+        resolution = max(closest, resolution / 2)
 
 
-def _first_look(model: Any, data: Observations) -> tuple[float, float]:
-    """Length-scale of the cheap bound without subject effects, and the shortest possible."""
+def _first_look(model: Any, data: Observations) -> float:
+    """Length-scale of the cheap bound without subject effects."""
     problem = replace(model._problem(data), count_term="pointwise", effect=None)
-    limit = max(SHORTEST, problem.smallest_length_scale(problem.n_inducing))
     mean = unit_mean(problem, model.mean)
     best = search(problem, mean=mean, log_prior=weak_prior, tol=0.1, n_climbs=1)[0]
-    return best.hyper.length_scale, limit
+    return best.hyper.length_scale
 
 
 # -- what the result says ------------------------------------------------------------------------
 
 
 def describe_compression(
-    sums: PanelSums, problem: Problem, best: Optimum, resolution: float
+    sums: PanelSums, problem: Problem, fit: Fit, resolution: float
 ) -> dict[str, Any]:
     """What stands for the rows, and how far the objective is from theirs.
 
     The error is that of a sample of rows, compressed alone in the same way and evaluated at the
-    fitted posterior, scaled to all events.
+    best fit and at the posterior's component with the shortest length-scale, scaled to all
+    events; the larger of the two.
     """
     data = problem.data
     intervals = sums.intervals
@@ -166,9 +170,13 @@ def describe_compression(
         "relative_error": 0.0,
     }
     if intervals.exact is None and len(intervals.sample):
-        error = compression_error(intervals.sample, problem, best, resolution)
-        described["error"] = error * intervals.n_events
-        described["relative_error"] = abs(error) * intervals.n_events / abs(best.value)
+        shortest = min(fit.parts, key=lambda part: part.optimum.hyper.length_scale).optimum
+        errors = [
+            abs(compression_error(intervals.sample, problem, optimum, resolution))
+            for optimum in (fit.best, shortest)
+        ]
+        described["error"] = max(errors) * intervals.n_events
+        described["relative_error"] = described["error"] / abs(fit.best.value)
     return described
 
 
