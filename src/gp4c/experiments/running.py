@@ -6,7 +6,8 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -91,20 +92,21 @@ def run_tasks(
     if not missing:
         return []
     try:
-        for outcome in _outcomes(missing, jobs):
-            _check_version(outcome, store)
-            if outcome.record is None:
-                failed.append(outcome)
-            else:
-                store.write(outcome.task, outcome.record)
-                done += 1
-            progress(done, total, str(outcome.task))
+        with closing(_outcomes(missing, jobs)) as outcomes:  # ends workers, whatever happens
+            for outcome in outcomes:
+                _check_version(outcome, store)
+                if outcome.record is None:
+                    failed.append(outcome)
+                else:
+                    store.write(outcome.task, outcome.record)
+                    done += 1
+                progress(done, total, str(outcome.task))
     except KeyboardInterrupt:
         raise Interrupted(done, total) from None
     return failed
 
 
-def _outcomes(tasks: list[Task], jobs: int | None) -> Iterator[Outcome]:
+def _outcomes(tasks: list[Task], jobs: int | None) -> Generator[Outcome, None, None]:
     """Outcomes as they come; dead workers are replaced and their trials run again."""
     from concurrent.futures import BrokenExecutor
 
