@@ -8,7 +8,7 @@ result says how far the objective is from that of the rows (docs/maths_scale.md)
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from gp4c.inference.search import search
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.fitting import Fit, store_fit, unit_mean, warn_unless_converged
 
+if TYPE_CHECKING:
+    from gp4c.data.events import RecurrentEvents
+
 Floats = NDArray[np.float64]
 
 #: length-scale, in windows, that a first look resolves
@@ -41,15 +44,18 @@ TARGET = 1e-7
 #: how much closer than the cheap bound's length-scale asks for the nodes are (for the squared
 #: exponential; kernels that need closer inducing inputs need closer nodes)
 MARGIN = 1.8
+#: rows in memory from which even few different intervals go the way of sums: per subject and
+#: iteration they cost more than nodes
+MOST_ROWS = 200_000
 #: the sparsest nodes: functions of this length-scale
 COARSEST = 0.2
 
 
-def is_large(panel: Any) -> bool:
-    """Whether a panel goes the way of sums: not in memory, or too many different intervals."""
-    if not isinstance(panel, PanelCounts):
-        return True
-    return panel.n_intervals > MOST_DISTINCT and len(panel.distinct()) > MOST_DISTINCT
+def is_large(panel: PanelCounts, events: RecurrentEvents | None = None) -> bool:
+    """Whether a panel in memory goes the way of sums: so many rows or different intervals."""
+    if events is not None or panel.n_intervals <= MOST_DISTINCT:
+        return False
+    return panel.n_intervals > MOST_ROWS or len(panel.distinct()) > MOST_DISTINCT
 
 
 def as_source(panel: Any) -> PanelSource:
@@ -59,19 +65,27 @@ def as_source(panel: Any) -> PanelSource:
     return ArraySource(panel) if isinstance(panel, PanelCounts) else scan_panel(panel)
 
 
-def fit_large(model: Any, panel: Any, client: Any = None, say: Say | None = None) -> Any:
+def fit_large(
+    model: Any,
+    panel: Any,
+    events: RecurrentEvents | None = None,
+    client: Any = None,
+    say: Say | None = None,
+) -> None:
     """Fit GP4C to a source of rows; the model's attributes are those of a small fit.
 
     Parameters
     ----------
     model : GP4C
     panel : PanelCounts, PanelSource or what :func:`gp4c.scan_panel` takes
+    events : None
+        Exact event times need the rows in memory.
     client : distributed.Client, optional
         Where to read the rows.
     say : callable, optional
         Told what goes on.
     """
-    _check_supported(model)
+    _check_supported(model, events)
     source = as_source(panel)
     sums = _sums(source, model.effect is not None, client, say)
     with one_blas_thread():
@@ -82,11 +96,12 @@ def fit_large(model: Any, panel: Any, client: Any = None, say: Say | None = None
     model.coefficients_ = None
     model.data_summary_ = _describe(sums, source.window)
     warn_unless_converged(model, fit.best)
-    return model
 
 
-def _check_supported(model: Any) -> None:
+def _check_supported(model: Any, events: RecurrentEvents | None) -> None:
     """Say what does not work on sums, and what does."""
+    if events is not None:
+        raise ValueError("events= goes with a PanelCounts in memory, and without client=")
     for name, usual in (("optimizer", "natural"), ("method", "vi"), ("formula", None)):
         value = getattr(model, name, usual)
         if value != usual:
@@ -161,7 +176,7 @@ def describe_compression(
     """
     data = problem.data
     intervals = sums.intervals
-    described = {
+    described: dict[str, Any] = {
         "method": "distinct intervals" if intervals.exact is not None else "nodes",
         "n_rows": int(intervals.n_rows),
         "n_intervals": int(np.count_nonzero(data.count)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gp4c.data.covariate_rows import learn_design
+from gp4c.data.panel import PanelCounts
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import Observations, observe
 from gp4c.inference.dispersion import Dispersion, poisson_dispersion
@@ -35,7 +36,6 @@ from gp4c.models.regression import Settings, fit_regression
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
-    from gp4c.data.panel import PanelCounts
     from gp4c.data.sources import PanelSource
 
 
@@ -215,8 +215,9 @@ class GP4C(CovariateModel):
         """
         self._check_parameters()
         self.compression_ = None
-        if client is not None or (events is None and is_large(panel)):
-            return fit_large(self, panel, client)
+        if client is not None or not isinstance(panel, PanelCounts) or is_large(panel, events):
+            fit_large(self, panel, events, client)
+            return self
         window = panel.window if events is None else _union(panel.window, events.window)
         self.coefficients_ = None
         with one_blas_thread():

@@ -1,0 +1,147 @@
+"""The pass over the rows on a Dask cluster: each partition is summed up where it is.
+
+A partition becomes a few arrays of the size of the node grid, which are added up in a tree; rows
+never leave the workers. What a lost worker had is computed again by the scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.batches import RowReader
+from gp4c.data.parquet import ParquetSource
+from gp4c.data.sources import DaskSource, PanelSource, read_partition
+from gp4c.design.streaming import PanelSums, Pass, Say, add_sums, sum_source
+from gp4c.exceptions import MissingExtraError, PanelDataError
+
+Keys = NDArray[np.uint64]
+
+#: one subject in this many is looked for in other partitions
+LOOKED_FOR = 64
+#: attempts at a task that fails for other reasons than a lost worker
+RETRIES = 2
+
+
+@dataclass(frozen=True)
+class PartSums:
+    """Sums of some partitions, and keys of a sample of their subjects; None without rows."""
+
+    sums: PanelSums | None
+    keys: Keys
+
+
+def sum_on_cluster(
+    source: PanelSource, client: Any, *, with_subjects: bool, say: Say | None = None
+) -> PanelSums:
+    """Pass over a source once, on the workers of `client` (or of Dask's current scheduler)."""
+    tasks = _tasks(source, with_subjects)
+    if tasks is None:  # rows that are in this process are summed up here
+        return sum_source(source, with_subjects=with_subjects, say=say)
+    if say is not None:
+        say(f"reading {len(tasks)} partitions on the cluster")
+    total = _tree(tasks)
+    if client is None:
+        found: PartSums = total.compute()
+    else:
+        found = client.compute(total, retries=RETRIES).result()
+    if found.sums is None:
+        raise PanelDataError("the source is empty; it needs at least one row")
+    if with_subjects:
+        _check_together(found.keys)
+    return found.sums
+
+
+def _tasks(source: PanelSource, with_subjects: bool) -> list[Any] | None:
+    """One delayed sum for each partition or file; None if the rows are in this process."""
+    if not isinstance(source, DaskSource | ParquetSource):
+        return None
+    delayed = _delayed()
+    window = source.window
+    if isinstance(source, DaskSource):
+        one = delayed(_sum_frame)
+        return [
+            one(part, number, source.reader, window, with_subjects)
+            for number, part in enumerate(source.parts())
+        ]
+    one = delayed(_sum_file)
+    return [one(source, number, window, with_subjects) for number in range(len(source.files.paths))]
+
+
+def _delayed() -> Callable[..., Any]:
+    try:
+        from dask.delayed import delayed
+    except ImportError:
+        raise MissingExtraError(
+            "a cluster needs Dask: install gp4c with the extra [dask]"
+        ) from None
+    return delayed  # type: ignore[no-any-return]
+
+
+def _tree(parts: list[Any]) -> Any:
+    """Sum delayed parts two by two, in their order."""
+    add = _delayed()(add_parts)
+    while len(parts) > 1:
+        pairs = [add(*parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0]
+
+
+def add_parts(one: PartSums, two: PartSums) -> PartSums:
+    """Sums of two sets of partitions."""
+    if one.sums is None or two.sums is None:
+        return two if one.sums is None else one
+    return PartSums(add_sums(one.sums, two.sums), np.concatenate([one.keys, two.keys]))
+
+
+def _sum_frame(
+    frame: Any, number: int, reader: RowReader, window: tuple[float, float], with_subjects: bool
+) -> PartSums:
+    """Sums of one partition of a dask.dataframe."""
+    if not len(frame):
+        return PartSums(None, np.zeros(0, dtype=np.uint64))
+    one_pass = Pass(window)
+    one_pass.add(read_partition(reader, frame, number))
+    return _finish(one_pass, with_subjects, lambda rows: f"partition {number}")
+
+
+def _sum_file(
+    source: ParquetSource, number: int, window: tuple[float, float], with_subjects: bool
+) -> PartSums:
+    """Sums of one Parquet file."""
+    one_pass = Pass(window)
+    for batch in source.file_batches(number):
+        one_pass.add(batch)
+    if not one_pass.parts:
+        return PartSums(None, np.zeros(0, dtype=np.uint64))
+    return _finish(one_pass, with_subjects, lambda rows: source.files.shown(number))
+
+
+def _finish(one_pass: Pass, with_subjects: bool, locate: Callable[[list[int]], str]) -> PartSums:
+    sums = one_pass.finish(with_subjects, locate)
+    spans = sums.spans
+    keys = np.zeros(0, dtype=np.uint64) if spans is None else np.unique(spans.key)
+    mixed = keys * np.uint64(0x9E3779B97F4A7C15)
+    chosen = (mixed >> np.uint64(32)) % np.uint64(LOOKED_FOR) == 0
+    return PartSums(without_subjects(sums), keys[chosen])
+
+
+def without_subjects(sums: PanelSums) -> PanelSums:
+    """The sums without what is kept per subject, which stays on the worker."""
+    return PanelSums(sums.intervals, sums.subjects, sums.n_subjects)
+
+
+def _check_together(keys: Keys) -> None:
+    """A subject's rows must be in one partition; a sample of the subjects is looked at."""
+    different = len(np.unique(keys))
+    if different < len(keys):
+        share = (len(keys) - different) / different
+        raise PanelDataError(
+            f"subject effects need all rows of a subject in one partition or file; about "
+            f"{share:.0%} of the subjects are in several (frame.shuffle on the subject column "
+            "brings them together)"
+        )
