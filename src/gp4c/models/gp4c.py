@@ -215,7 +215,7 @@ class GP4C(CovariateModel):
         """
         self._check_parameters()
         self.compression_ = None
-        if client is not None or not isinstance(panel, PanelCounts) or is_large(panel, events):
+        if client is not None or not isinstance(panel, PanelCounts) or self._sums(panel, events):
             fit_large(self, panel, events, client)
             return self
         window = panel.window if events is None else _union(panel.window, events.window)
@@ -240,6 +240,11 @@ class GP4C(CovariateModel):
             found = self._dispersion(seen)
             warn_if_overdispersed(type(self).__name__, found, "effect='gamma' or effect='auto'")
         return self
+
+    def _sums(self, panel: PanelCounts, events: RecurrentEvents | None) -> bool:
+        """Whether sums stand for the rows; covariates need rows, which cheap count terms bear."""
+        by_rows = self.formula is not None and self.count_term != "exact"
+        return not by_rows and is_large(panel, events)
 
     def _dispersion(self, panel: PanelCounts) -> Dispersion:
         """Dispersion of the totals of subjects about the fitted curve."""
