@@ -66,4 +66,4 @@ chromium:
 	  { echo "$(NO_BROWSER)"; exit 1; }
 
 clean:
-	rm -rf $(VENV) docs/_build docs/auto_examples .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) docs/_build docs/gallery docs/benchmarks.md docs/api/generated .pytest_cache .ruff_cache .mypy_cache

@@ -22,8 +22,29 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_extensions", "_templates"]
+exclude_patterns = ["_build", "_extensions", "_templates", "sg_execution_times.rst"]
+
+# a copy of MathJax in _static/mathjax makes the site complete without a network
+if (HERE / "_static" / "mathjax" / "tex-mml-chtml.js").exists():
+    mathjax_path = "mathjax/tex-mml-chtml.js"
+
+sphinx_gallery_conf = {
+    "examples_dirs": ["../examples"],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"plot_",
+    "ignore_pattern": r"demo\.py",  # the demonstration writes files: `make demo`
+    "within_subsection_order": "gallery_order.GalleryOrder",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+    "plot_gallery": "True",
+    "capture_repr": (),
+    "write_computation_times": False,
+}
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -35,6 +56,8 @@ autodoc_typehints = "none"  # numpydoc says the types
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = "gp4c"
 html_show_sourcelink = False

@@ -1,4 +1,5 @@
-"""Pages that follow the package: the API reference, from the names that it declares public.
+"""Pages that follow the package: the API reference, from the names that it declares public, and
+the benchmarks, from their results.
 
 A name or page that is not there yet is left out, so that the documentation builds at any time.
 """
@@ -8,12 +9,35 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from benchmark_page import benchmark_page
+
 #: sections of the reference: title, folders of the package, further modules with their members
 SECTIONS = (
     ("Data", ("data",), ("gp4c.data.intensities",)),
-    ("Models", ("models",), ()),
-    ("Analysis", ("analysis",), ()),
-    ("Reporting", ("reporting",), ("gp4c.reporting.panel_picture",)),
+    ("Models", ("models",), ("gp4c.models.forecast", "gp4c.models.arviz_export")),
+    ("Analysis", ("analysis",), ("gp4c.analysis.comparison", "gp4c.analysis.diagnostics")),
+    (
+        "Plots",
+        (),
+        (
+            "gp4c.reporting.plots",
+            "gp4c.reporting.panel_picture",
+            "gp4c.reporting.subject_plots",
+            "gp4c.reporting.count_checks",
+            "gp4c.reporting.score_plots",
+            "gp4c.reporting.plot_style",
+        ),
+    ),
+    (
+        "Summaries, tables and reports",
+        ("reporting",),
+        (
+            "gp4c.reporting.summary",
+            "gp4c.reporting.curves",
+            "gp4c.reporting.tables",
+            "gp4c.reporting.report",
+        ),
+    ),
     ("Errors and warnings", (), ("gp4c.exceptions",)),
 )
 
@@ -60,30 +84,42 @@ def section(title, folders, modules):
 
 def write_reference(app, config):
     """Write the index of the reference; autosummary makes a page for each name in it."""
-    folder = Path(app.srcdir) / "api" / "generated"
-    folder.mkdir(parents=True, exist_ok=True)
     text = "API reference\n=============\n\n" + "\n".join(section(*s) for s in SECTIONS)
-    target = folder / "index.rst"
+    write_if_new(Path(app.srcdir) / "api" / "generated" / "index.rst", text)
+
+
+def write_benchmarks(app, config):
+    """Write the page of benchmarks from the results of the last runs."""
+    source = Path(app.srcdir)
+    text = benchmark_page(source.parent / "benchmarks" / "results")
+    write_if_new(source / "benchmarks.md", text)
+
+
+def write_if_new(target, text):
+    """Write a page only if it has changed, so that Sphinx does not build it again for nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.read_text(encoding="utf-8") != text:
         target.write_text(text, encoding="utf-8")
 
 
 def leave_out_missing(app, docname, source):
-    """Drop pages that do not exist from the table of contents of the front page."""
-    if docname != "index":
+    """Drop pages that do not exist from the tables of contents of the site and of the guide."""
+    if docname not in ("index", "guide/index"):
         return
+    folder = docname.removesuffix("index")
     before, rest = source[0].split("```{toctree}", 1)
     entries, after = rest.split("```", 1)
-    kept = [e for e in entries.splitlines() if not is_missing(e, app.env.found_docs)]
+    kept = [e for e in entries.splitlines() if not is_missing(e, folder, app.env.found_docs)]
     source[0] = before + "```{toctree}" + "\n".join(kept) + "\n```" + after
 
 
-def is_missing(entry, known):
-    return bool(entry.strip()) and not entry.startswith(":") and entry not in known
+def is_missing(entry, folder, known):
+    return bool(entry.strip()) and not entry.startswith(":") and folder + entry not in known
 
 
 def setup(app):
     app.connect("source-read", leave_out_missing)
     # before Sphinx looks which sources there are
     app.connect("config-inited", write_reference)
+    app.connect("config-inited", write_benchmarks)
     return {"parallel_read_safe": True}

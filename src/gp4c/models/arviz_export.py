@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
 
 Floats = NDArray[np.float64]
-#: name of a variable -> its dimensions after chain and draw, and its values (draws, ...)
+# name of a variable -> its dimensions after chain and draw, and its values (draws, ...)
 Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Any]]
 
 #: chains that independent draws are split into; ArviZ's diagnostics ask for more than one

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats: TypeAlias = NDArray[np.float64]
-#: level -> (low, high)
+# level -> (low, high)
 Bands: TypeAlias = dict[float, tuple[Floats, Floats]]
 
 #: points of a curve, enough for a smooth line on paper

@@ -1,0 +1,183 @@
+"""The page of benchmarks, made from ``benchmarks/results/*.json``: no number is typed by hand."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+#: results that have pages of their own
+ELSEWHERE = ("calibration", "calibration_development")
+#: rows of a table that nobody has arranged
+_MOST_ROWS = 40
+
+HEAD = """# Benchmarks
+
+This page is made from the files in `benchmarks/results` when the site is built; `make bench`
+measures again. Times were taken on machines that others used as well, so compare within a table
+rather than between tables. How well bands cover is on a page of its own, [](calibration.md); what
+each benchmark does is said in `benchmarks/README.md`.
+"""
+
+
+def number(value):
+    """A figure as people read it."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: ""}[value]
+    if not isinstance(value, int | float):
+        return str(value).replace("|", "\\|")
+    if isinstance(value, int) or (value.is_integer() and abs(value) >= 10):
+        return f"{int(value):,}"
+    if value != 0 and not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.1e}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def table(header, rows):
+    """A Markdown table; the first column is text, the others figures."""
+    lines = ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
+    lines += ["| " + " | ".join(number(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def by_row(mapping, columns, first=""):
+    """A table with a row for each entry; `columns` says which of its values, under what heading."""
+    rows = [[name, *(entry.get(key) for key in columns)] for name, entry in mapping.items()]
+    return table([first, *columns.values()], rows)
+
+
+# -- pages of single benchmarks ------------------------------------------------------------------
+
+
+def startup(found):
+    limits = found["limits"]
+    rows = [
+        [f"`{name}`", took["wall"], took["cpu"], limits.get(name)]
+        for name, took in found["runs"].items()
+    ]
+    yield table(["command", "wall time, s", "processor time, s", "limit, s"], rows)
+    yield (
+        f"Best of several runs on {found['processors']} processors with a load of "
+        f"{number(found['load'])} from other work, files in the disk cache."
+    )
+    for command, kinds in found["imports"].items():
+        names = list(dict.fromkeys(name for shares in kinds.values() for name in shares))
+        rows = [[name, *(shares.get(name) for shares in kinds.values())] for name in names]
+        yield f"Imports of `{command}`, in seconds by package (cold: without compiled byte code):"
+        yield table(["package", *kinds], rows)
+
+
+def speed(found):
+    yield "The paper's bound with b = 0.3 on Synthetic A: gp4c, and the paper's algorithm in NumPy."
+    rows = [
+        [t["seed"], t["ours_seconds"], t["naive_seconds"], t["ratio"],
+         t["ours_objective"] - t["naive_objective"]]
+        for t in found["trials"]
+    ]  # fmt: skip
+    header = ["data set", "gp4c, s", "paper's algorithm, s", "ratio", "nats that gp4c is higher"]
+    yield table(header, rows)
+    growth = found["growth"]
+    yield (
+        f"All five together: {number(found['ratio']['naive'])} times as fast. An evaluation grows "
+        f"with the power {number(growth['end_points_slope'])} of the number of end points and "
+        f"{number(growth['inducing_slope'])} of the number of inducing inputs."
+    )
+
+
+def synthetic_a(found):
+    columns = {
+        "mise_median": "MISE, median", "mise_sd": "sd", "l_test_gain": "L_test relative to b = 0.3",
+        "l_test_gain_error": "standard error", "band_width": "width of 50% band",
+    }  # fmt: skip
+    yield f"The paper's square wave, {len(found['trials'])} trials."
+    yield by_row(found["summary"], columns)
+
+
+def classical(found):
+    yield "Whole skin cancer data, seconds:"
+    yield table(["estimator", "s"], list(found["skin_full_seconds"].items()))
+    columns = {
+        "reference_seconds": "direct algorithm, s", "paper_seconds": "LocalEM.paper(), s",
+        "default_seconds": "LocalEM(), s", "ratio_default": "ratio",
+    }  # fmt: skip
+    yield by_row(found["local_em"], columns, "LocalEM on")
+
+
+def distinct(found):
+    columns = {"gp4c_seconds": "gp4c, s", "polars_seconds": "polars, s", "ratio": "ratio"}
+    yield f"Reducing {found['rows']:,} rows to distinct intervals."
+    yield by_row(found["results"], columns, "intervals")
+
+
+def permutation_size(found):
+    columns = {"level": "test of the level", "curve": "test of the curve"}
+    yield (
+        f"Share of {found['simulations']:,} simulated trials in which equality was rejected at "
+        f"{found['nominal']:.0%}, with {found['subjects_per_arm']} subjects per arm."
+    )
+    yield by_row(found["rejected"], columns, "truth")
+
+
+def log_quadratic(found):
+    rows = [[t["kind"], t["J"], t["n"], t["ms"], t["eigh_ms"]] for t in found["timings"]]
+    yield "E ln ∫f² of J intervals with n nodes each, and the eigenvalues alone, in milliseconds."
+    yield table(["posterior", "J", "n", "ms", "eigenvalues, ms"], rows)
+    worst = max(abs(case["z"]) for case in found["agreement"])
+    yield (
+        f"{len(found['agreement'])} cases against {found['draws']:,} random draws each: at most "
+        f"{number(worst)} standard errors apart."
+    )
+
+
+#: file name -> title of its section, and what to show of it
+SECTIONS = {
+    "startup": ("Starting up", startup),
+    "speed": ("Speed of a fit", speed),
+    "synthetic_a": ("Synthetic A", synthetic_a),
+    "log_quadratic": ("The exact count term", log_quadratic),
+    "classical": ("Classical estimators", classical),
+    "distinct": ("Large tables", distinct),
+    "permutation_size": ("The permutation test", permutation_size),
+}
+
+
+def anything(found):
+    """Results that nobody has described yet: plain values as a list, dicts of dicts as tables."""
+    plain = {k: v for k, v in found.items() if not isinstance(v, dict | list)}
+    if plain:
+        yield ", ".join(f"{_words(k)}: {number(v)}" for k, v in plain.items()) + "."
+    flat = dict(_entries(found))
+    columns = list(dict.fromkeys(key for entry in flat.values() for key in entry))
+    if flat:
+        some = dict(list(flat.items())[:_MOST_ROWS])
+        yield by_row(some, {key: _words(key) for key in columns})
+
+
+def _entries(found, path=()):
+    """Innermost dicts of plain values, under the path that leads to them."""
+    for key, value in found.items():
+        if isinstance(value, dict):
+            plain = {k: v for k, v in value.items() if not isinstance(v, dict | list)}
+            if plain and key not in ("machine", "software", "versions"):
+                yield ", ".join([*path, str(key)]), plain
+            yield from _entries(value, (*path, str(key)))
+
+
+def _words(key):
+    return str(key).replace("_", " ")
+
+
+def benchmark_page(folder):
+    """The whole page as Markdown, from the results in a folder."""
+    results = {path.stem: path for path in sorted(Path(folder).glob("*.json"))}
+    names = [name for name in SECTIONS if name in results]
+    names += [name for name in results if name not in SECTIONS and name not in ELSEWHERE]
+    parts = [HEAD]
+    for name in names:
+        found = json.loads(results[name].read_text(encoding="utf-8"))
+        title, show = SECTIONS.get(name, (_words(name).capitalize(), anything))
+        try:
+            shown = list(show(found))
+        except (KeyError, TypeError):  # its form has changed: show what there is
+            shown = list(anything(found))
+        parts += [f"## {title}", *shown]
+    return "\n\n".join(parts) + "\n"
