@@ -142,8 +142,7 @@ def _fit_sums(
         while found < resolution and resolution > closest:
             resolution = max(closest, resolution / 3)
             found = _first_look(model, observe(resolution))
-        margin = MARGIN * SquaredExponential().spacing / KERNELS[model.kernel].spacing
-        resolution = float(np.clip(found / margin, closest, COARSEST))
+        resolution = float(np.clip(resolution_for(found, model.kernel), closest, COARSEST))
     while True:
         data = observe(resolution)
         tell(f"fitting {np.count_nonzero(data.count):,} weighted intervals")
@@ -152,6 +151,11 @@ def _fit_sums(
         if described["relative_error"] <= TARGET or resolution <= closest:
             return problem, fit, described
         resolution = max(closest, resolution / 2)
+
+
+def resolution_for(length_scale: float, kernel: str) -> float:
+    """How close nodes must be for the posteriors around this length-scale of the cheap bound."""
+    return length_scale / MARGIN * KERNELS[kernel].spacing / SquaredExponential().spacing
 
 
 def _first_look(model: Any, data: Observations) -> float:
