@@ -52,7 +52,11 @@ def reproduce(
     ] = Path("reproduction"),
     cache: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder of finished trials; cache in --out if absent."),
+        typer.Option(
+            metavar="DIR|FILE",
+            help="Folder of finished trials, cache in --out if absent; "
+            "with --report-only also a trials.jsonl.gz of an earlier run.",
+        ),
     ] = None,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Run nothing; show the trials there are.")
@@ -76,7 +80,6 @@ def reproduce(
     from gp4c.experiments.catalogue import NAMES
     from gp4c.experiments.reproduce import reproduce as run_and_render
     from gp4c.experiments.sections import Plan
-    from gp4c.experiments.store import Store
 
     if source is not None and not report_only:
         raise typer.BadParameter("--source goes with --report-only: other versions cannot be run")
@@ -84,12 +87,23 @@ def reproduce(
         raise typer.BadParameter("--jobs must not be 0; -1 takes one process per core")
     asked = {what_.value for what_ in what or [What.ALL]}
     names = [name for name in NAMES if name in asked or "all" in asked]
-    plan, store = Plan(trials, seed), Store(cache or out / "cache", source)
+    plan, store = Plan(trials, seed), _store(cache or out / "cache", source, report_only)
     with _showing(quiet) as progress, _resumable(store):
         made = run_and_render(names, plan, store, jobs=jobs, run=not report_only, progress=progress)
     _write_and_tell(made, plan, store, [out, *([docs] if docs else [])], names, quiet)
     if made.failed:
         raise typer.Exit(_FAILED)
+
+
+def _store(place: Path, source: str | None, report_only: bool) -> Store:
+    """The folder of trials, or the one file of a finished run."""
+    from gp4c.experiments.store import PackedStore, Store
+
+    if not place.is_file():
+        return Store(place, source)
+    if not report_only:
+        raise typer.BadParameter("--cache is a file: that goes with --report-only")
+    return PackedStore(place, source)
 
 
 def _write_and_tell(
@@ -99,9 +113,13 @@ def _write_and_tell(
     """Write the page; say what holds, what failed and what is not there yet."""
     from gp4c.experiments.catalogue import NAMES
     from gp4c.experiments.page import write_page
+    from gp4c.experiments.store import pack
 
     title = "reproduction" if len(names) == len(NAMES) else "-".join(names)
     written = []
+    folders[0].mkdir(parents=True, exist_ok=True)
+    if made.found:
+        pack(made.found, store.version, folders[0] / "trials.jsonl.gz")
     for folder in folders:
         written += write_page(folder, title, made.sections, plan, made.found, store.version)
     for outcome in made.failed:

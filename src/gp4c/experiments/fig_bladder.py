@@ -130,15 +130,25 @@ def _draw_scores(ax: Axes, record: Record) -> None:
 
     marks = {"LocalEM": "s", "GP4C": "o", "GP4CW": "^", "GP4CW honest": "v", "default": "D"}
     row = np.arange(len(record["test"]))
-    for name in SCORES:
+    for place, name in enumerate(SCORES):
         ax.plot(
-            record["scores"][name], row, linestyle="none", marker=marks[name], markersize=5,
-            color=style(LOOK[name]).colour, label=NAMES[name],
+            record["scores"][name], row + 0.14 * (place - 2), linestyle="none",
+            marker=marks[name], markersize=4.5, color=style(LOOK[name]).colour,
             fillstyle="none" if name == "GP4CW" else "full",
+            label="GP4CW, no prediction" if name == "GP4CW" else NAMES[name],
         )  # fmt: skip
+    ax.hlines(row[:-1] + 0.5, 0, 1, transform=ax.get_yaxis_transform(), color="#e3e3e3", lw=0.7)
     ax.set_yticks(row, record["test"], fontsize="small")
     ax.set_ylim(len(row) - 0.4, -0.6)
     ax.set_xscale("symlog", linthresh=10)
+    ticks = [t for t in (-300, -100, -30, -10, -5, 0, 5, 10, 30) if _within(t, ax.get_xlim())]
+    ax.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
     plain_axes(ax, "log-likelihood of the subject", "")
+    ax.grid(visible=False, axis="y")
     ax.grid(axis="x", color="#e3e3e3", linewidth=0.7)
-    legend(ax, loc="lower left", handlelength=1.2)
+    legend(ax, loc="lower center", bbox_to_anchor=(0.45, 1.0), ncols=3, handlelength=1.2,
+           columnspacing=1.2)  # fmt: skip
+
+
+def _within(value: float, limits: tuple[float, float]) -> bool:
+    return limits[0] <= value <= limits[1]

@@ -94,6 +94,8 @@ def _ratio_of_widths(record: Record) -> str:
 def _draw_a(figure: Figure, record: Record) -> None:
     from gp4c.reporting.plot_style import plain_axes
 
+    # the wave rises again at the very end of the window, where nothing is seen of it
+    record = record | {"truth": [*record["truth"][:-1], record["truth"][-2]]}
     panels = figure.subplots(1, len(A_NAMES), sharey=True)
     for ax, name in zip(panels, A_NAMES, strict=True):
         draw_truth(ax, record)

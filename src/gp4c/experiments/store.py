@@ -15,7 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from gp4c.atomic import write_text
+from gp4c.atomic import replacing, write_text
+from gp4c.exceptions import ModelFileError
 
 Record: TypeAlias = dict[str, Any]
 
@@ -76,7 +77,7 @@ def source_version() -> str:
 
 
 class Store:
-    """Records of one version of the source.
+    """Records of one version of the source, one file each.
 
     Parameters
     ----------
@@ -121,11 +122,48 @@ class Store:
         if not self.cache.is_dir():
             return {}
         folders = (path for path in sorted(self.cache.iterdir()) if path.is_dir())
-        counts = {path.name: len(list(path.glob("*.json"))) for path in folders}
+        counts = {path.name: len(list(path.glob("[!.]*.json"))) for path in folders}
         return {name: n for name, n in counts.items() if n and name != self.version}
 
     def _path(self, task: Task) -> Path:
         return self.folder / f"{task.name}.json"
+
+
+class PackedStore(Store):
+    """Records of a finished run in one compressed file, to be read only; see :func:`pack`."""
+
+    def __init__(self, path: Path, version: str | None = None):
+        import gzip
+
+        try:
+            with gzip.open(path, "rt", encoding="utf-8") as file:
+                entries = [json.loads(line) for line in file]
+            self._records = {
+                Task.of(entry["study"], **entry["settings"]): entry["record"] for entry in entries
+            }
+            super().__init__(Path(path), version or entries[0]["version"])
+        except (EOFError, IndexError, KeyError, TypeError, ValueError, gzip.BadGzipFile) as error:
+            raise ModelFileError(f"{path}: not a file of trials by gp4c reproduce") from error
+
+    def read(self, task: Task) -> Record | None:
+        """Return the record of a task, or None."""
+        return self._records.get(task)
+
+    def write(self, task: Task, record: Record) -> None:
+        """Refuse: the file is that of a finished run."""
+        raise NotImplementedError("packed trials are read only")
+
+
+def pack(found: Mapping[Task, Record], version: str, path: Path) -> None:
+    """Write records into one compressed file, the same bytes for the same records."""
+    import gzip
+
+    lines = sorted(
+        json.dumps({"study": t.study, "settings": t.settings, "version": version, "record": r})
+        for t, r in found.items()
+    )
+    with replacing(path) as temporary:
+        temporary.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
 
 
 def without_times(record: Any) -> Any:

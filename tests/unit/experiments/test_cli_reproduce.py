@@ -91,6 +91,11 @@ def test_an_interrupted_run_exits_with_130_and_resumes(tmp_path, monkeypatch):
     done = call(*common)
     assert done.exit_code == 0
     assert "2 of 4 trials" in done.stderr
+    page = (tmp_path / "fig-subjects.md").read_bytes()
+    packed = ["--report-only", "--cache", tmp_path / "trials.jsonl.gz", "--out", tmp_path / "new"]
+    assert call(*common, *packed).exit_code == 0
+    assert (tmp_path / "new" / "fig-subjects.md").read_bytes() == page
+    assert call(*common, "--cache", tmp_path / "trials.jsonl.gz").exit_code == 2  # cannot run
     assert "Synthetic A, 4 trials" in (tmp_path / "fig-subjects.md").read_text(encoding="utf-8")
 
 
@@ -126,12 +131,12 @@ def test_ctrl_c_on_a_run_in_processes(tmp_path):
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     limit = time.monotonic() + 120
-    while not list(tmp_path.glob("cache/*/*.json")) and time.monotonic() < limit:
+    while not list(tmp_path.glob("cache/*/[!.]*.json")) and time.monotonic() < limit:
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does: to all processes
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 130, errors
     assert "interrupted;" in errors.splitlines()[-1]
     assert "Traceback" not in errors
-    assert list(tmp_path.glob("cache/*/*.json"))
+    assert list(tmp_path.glob("cache/*/[!.]*.json"))
     assert not list(tmp_path.glob("cache/*/.*"))  # no half-written file

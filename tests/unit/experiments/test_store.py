@@ -1,12 +1,21 @@
 """Finished trials: found again, never mixed up, never half-written."""
 
+import gzip
 import json
 
 import pytest
 
 import gp4c
-from gp4c.experiments import store as store_module
-from gp4c.experiments.store import Store, Task, digest, source_version, without_times
+from gp4c.exceptions import ModelFileError
+from gp4c.experiments.store import (
+    PackedStore,
+    Store,
+    Task,
+    digest,
+    pack,
+    source_version,
+    without_times,
+)
 
 TASK = Task.of("choices", set="A", draw=1, trial=3, seed=0)
 RECORD = {"methods": {"GP3": {"mise": 0.1 + 0.2, "seconds": 1.5}}, "cpu_seconds": 2.0}
@@ -104,6 +113,27 @@ def test_the_digest_does_not_depend_on_order():
 def test_names_are_readable():
     assert TASK.name.startswith("choices-A-1-003-")
     assert str(TASK) == "choices A 1 trial 3"
-    assert store_module.Task.of("split", set="Skin A", ratio="2/3", trial=0).name.startswith(
+    assert Task.of("split", set="Skin A", ratio="2/3", trial=0).name.startswith(
         "split-SkinA-2of3-000-"
     )
+
+
+def test_a_finished_run_in_one_file(tmp_path):
+    other = Task.of("split", set="Skin A", ratio="2/3", trial=0)
+    found = {TASK: RECORD, other: {"x": [1, 2.5]}}
+    path, again = tmp_path / "trials.jsonl.gz", tmp_path / "again.jsonl.gz"
+    pack(found, "abc", path)
+    pack(dict(reversed(found.items())), "abc", again)
+    assert path.read_bytes() == again.read_bytes()
+    store = PackedStore(path)
+    assert store.version == "abc"
+    assert store.found([TASK, other]) == found
+    assert store.read(Task.of("split", trial=9)) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"not gzip", gzip.compress(b"{}\n"), gzip.compress(b"x")])
+def test_a_file_of_another_kind_is_refused(tmp_path, content):
+    path = tmp_path / "trials.jsonl.gz"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"trials\.jsonl\.gz: not a file of trials"):
+        PackedStore(path)

@@ -24,12 +24,17 @@ _MOST_SPLITS = 1000
 def curve(model: Any, window: tuple[float, float]) -> dict[str, Any]:
     """The rate of a fitted model on an even grid, with bands where it has a posterior."""
     times = np.linspace(*window, POINTS)
-    found: dict[str, Any] = {"rate": np.asarray(model.intensity(times)).tolist()}
+    found: dict[str, Any] = {"rate": _rounded(model.intensity(times))}
     if isinstance(model, GaussianProcessModel):
         for level in LEVELS:
             low, high = model.intensity_band(times, level=level)
-            found[str(level)] = [low.tolist(), high.tolist()]
+            found[str(level)] = [_rounded(low), _rounded(high)]
     return found
+
+
+def _rounded(values: Any) -> list[float]:
+    """Six digits, more than a picture shows, keep the records small."""
+    return [float(f"{value:.6g}") for value in np.asarray(values)]
 
 
 def synthetic_curves(
@@ -45,7 +50,7 @@ def synthetic_curves(
             fit_record(model, data.train)
             found[name] = curve(model, WINDOW)
     times = np.linspace(*WINDOW, POINTS)
-    return {"times": times.tolist(), "truth": data.truth(times).tolist(), "curves": found}
+    return {"times": times.tolist(), "truth": _rounded(data.truth(times)), "curves": found}
 
 
 def bladder_split(seed: int) -> int:
