@@ -60,6 +60,14 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_theme = "pydata_sphinx_theme"
 html_title = "gp4c"
+# single pages have nothing to navigate in
+html_sidebars = {
+    page: []
+    for page in (
+        "start", "coming_from_r", "classical", "calibration", "reproduction", "benchmarks",
+        "notation", "maths", "maths_exact",
+    )
+}  # fmt: skip
 html_show_sourcelink = False
 html_theme_options = {
     "navigation_with_keys": False,

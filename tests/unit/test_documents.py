@@ -1,7 +1,10 @@
 """Every example in the README and the documentation runs as printed."""
 
+import importlib.util
+import json
 import re
 import shlex
+import warnings
 from pathlib import Path
 
 import matplotlib as mpl
@@ -9,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gp4c.cli import app
+from gp4c.exceptions import OverdispersionWarning
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -52,10 +56,15 @@ def test_the_examples_are_found():
 
 @pytest.mark.parametrize("path", having("python"), ids=lambda p: p.name)
 def test_python_examples_run(path, workplace, capsys):
+    if "import arviz" in path.read_text(encoding="utf-8"):
+        pytest.importorskip("arviz")
     namespace = {"__name__": "__main__"}
-    for line, code in blocks(path, "python"):
-        # blank lines in front keep the line numbers of the document in a traceback
-        exec(compile("\n" * line + code, str(path), "exec"), namespace)
+    with warnings.catch_warnings():
+        # a document may show what goes wrong without subject effects
+        warnings.simplefilter("ignore", OverdispersionWarning)
+        for line, code in blocks(path, "python"):
+            # blank lines in front keep the line numbers of the document in a traceback
+            exec(compile("\n" * line + code, str(path), "exec"), namespace)
 
 
 @pytest.mark.parametrize("path", having("console"), ids=lambda p: p.name)
@@ -74,3 +83,41 @@ def test_the_readme_names_only_files_that_exist():
     links = re.findall(r"\]\(([^)#:]+)\)", text)
     assert links
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+# -- the page of benchmarks ---------------------------------------------------------------------
+
+RESULTS = ROOT / "benchmarks" / "results"
+
+
+@pytest.fixture(scope="module")
+def benchmark_page():
+    place = ROOT / "docs" / "_extensions" / "benchmark_page.py"
+    spec = importlib.util.spec_from_file_location("benchmark_page", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_result_is_on_the_page_of_benchmarks(benchmark_page):
+    text = benchmark_page.benchmark_page(RESULTS)
+    shown = {path.stem for path in RESULTS.glob("*.json")} - set(benchmark_page.ELSEWHERE)
+    assert text.count("\n## ") == len(shown)
+    found = json.loads((RESULTS / "classical.json").read_text(encoding="utf-8"))
+    for seconds in found["skin_full_seconds"].values():
+        assert f"| {benchmark_page.number(seconds)} |" in text
+
+
+@pytest.mark.parametrize("name", ["startup", "speed", "synthetic_a", "classical", "distinct"])
+def test_arranged_results_have_the_form_that_the_page_expects(benchmark_page, name):
+    found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    assert any("| --- |" in part for part in benchmark_page.SECTIONS[name][1](found))
+
+
+def test_results_of_any_form_are_shown(benchmark_page, tmp_path):
+    made_up = {"limit": 3, "machine": {"cores": 2}, "runs": {"a | b": {"seconds": 0.5, "x": None}}}
+    (tmp_path / "some_thing.json").write_text(json.dumps(made_up))
+    text = benchmark_page.benchmark_page(tmp_path)
+    assert "## Some thing" in text
+    assert r"| runs, a \| b | 0.5 |  |" in text
+    assert "cores" not in text
