@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gp4c.experiments import differences
+from gp4c.experiments import differences, paper
 from gp4c.experiments.sections import Found, Lines, Plan, Section, table
 from gp4c.experiments.store import digest
 
@@ -19,6 +19,9 @@ _DPI = 130
 def page(sections: Sequence[Section], plan: Plan, found: Found, version: str) -> str:
     """Markdown of the whole page."""
     lines = ["# The paper, reproduced", "", *_introduction(plan, found, version)]
+    summary = [f"* {line}" for section in sections for line in section.summary]
+    if summary:
+        lines += ["## In short", "", *summary, ""]
     targets = [target for section in sections for target in section.targets]
     if targets:
         rows = [[t.asked, t.found, "yes" if t.met else "**no**"] for t in targets]
@@ -32,6 +35,12 @@ def page(sections: Sequence[Section], plan: Plan, found: Found, version: str) ->
 
 
 def _introduction(plan: Plan, found: Found, version: str) -> Lines:
+    short = (
+        f"**Preliminary: {plan.trials} trial{'s' if plan.trials > 1 else ''} of each setting, "
+        f"where the paper has {paper.TRIALS}.** "
+        if plan.trials < paper.TRIALS
+        else ""
+    )
     seconds = np.array([record.get("cpu_seconds", np.nan) for record in found.values()])
     total = float(np.nansum(seconds)) / 60
     return [
@@ -42,7 +51,7 @@ def _introduction(plan: Plan, found: Found, version: str) -> Lines:
         "```text",
         f"gp4c reproduce all --trials {plan.trials} --seed {plan.seed}",
         "```", "",
-        f"{len(found):,} cached trials and fits, {total:.0f} minutes of CPU time in all. Source "
+        f"{short}{len(found):,} cached trials and fits, {total:.0f} minutes of CPU time in all. Source "
         f"version `{version}`. All numbers but times hash to `{digest(found)}`: a second run "
         "with the same seed on the same machine gives the same hash.", "",
     ]  # fmt: skip

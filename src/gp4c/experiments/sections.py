@@ -55,9 +55,10 @@ class Target:
 
 @dataclass
 class Section:
-    """One table or figure of the page."""
+    """One table or figure of the page; `summary` is what the page says of it at its top."""
 
     title: str
+    summary: Lines = field(default_factory=list)
     lines: Lines = field(default_factory=list)
     pictures: dict[str, Picture] = field(default_factory=dict)
     targets: list[Target] = field(default_factory=list)
