@@ -57,6 +57,16 @@ def test_describe_writes_picture_and_summary(workplace):
     assert "wrote results/deep/panel.png" in done.stderr
 
 
+def test_tables_for_spreadsheets_hold_no_formulas(workplace):
+    (workplace / "v.csv").write_text("id,from,to,n,=1+1\n1,0,3,2,a\n")
+    assert run("describe v.csv --out results").exit_code == 0
+    table = pd.read_csv(workplace / "results" / "summary.csv").set_index("quantity")
+    assert table.loc["covariates", "value"] == "'=1+1"
+    assert run("simulate 0.5 --subjects 2 --out made").exit_code == 0
+    again = pd.read_csv(workplace / "made" / "panel.csv")
+    assert again.dtypes["count"].kind == "i"  # numbers stay numbers
+
+
 def test_describe_reads_visits_cumulative_counts_and_exposure(workplace):
     (workplace / "v.csv").write_text("unit,week,found,hours\na,2,1,8\na,5,4,8\nb,3,0,2\n")
     done = run("describe v.csv --subject unit --time week --count found --cumulative")

@@ -74,12 +74,13 @@ def describe(
     if out is None:
         return
     from gp4c.reporting.panel_picture import save_panel_picture
+    from gp4c.reporting.tables import write_csv
 
     written = write_all(
         out,
         {
             "panel.png": lambda path: save_panel_picture(panel, path, order=order.value),
-            "summary.csv": lambda path: summary.to_frame().to_csv(path, index=False),
+            "summary.csv": lambda path: write_csv(summary.to_frame(), path),
         },
     )
     say_written(written)

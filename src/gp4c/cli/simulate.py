@@ -53,6 +53,7 @@ def simulate(
     Example: gp4c simulate square_wave --subjects 20 --seed 1
     """
     from gp4c.data.simulate import simulate_panel
+    from gp4c.reporting.tables import to_csv, write_csv
 
     panel, events = simulate_panel(
         _read_intensity(intensity),
@@ -67,13 +68,13 @@ def simulate(
         **_two_groups(subjects, rate_ratio),
     )
     if out is None:
-        typer.echo(panel.to_frame().to_csv(index=False), nl=False)
+        typer.echo(to_csv(panel.to_frame()), nl=False)
         return
     written = write_all(
         out,
         {
-            "panel.csv": lambda path: panel.to_frame().to_csv(path, index=False),
-            "events.csv": lambda path: events.to_frame().to_csv(path, index=False),
+            "panel.csv": lambda path: write_csv(panel.to_frame(), path),
+            "events.csv": lambda path: write_csv(events.to_frame(), path),
         },
     )
     say_written(written)
