@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -259,6 +260,9 @@ class Comparison:
         return "\n".join([*lines, *self.notes])
 
     __str__ = summary
+
+    def _repr_html_(self) -> str:
+        return str(import_module("gp4c.reporting.notebook").comparison_html(self))
 
     # -- draws ------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ class PanelEstimator:
         return panel
 
     # -- showing --------------------------------------------------------------------------
-    # Reporting stands after models in the house; these two calls reach it by name, so that no
+    # Reporting stands after models in the house; these calls reach it by name, so that no
     # model depends on plotting.
 
     def summary(self) -> Any:
@@ -135,6 +135,9 @@ class PanelEstimator:
         """Draw the fitted curves; see :func:`gp4c.reporting.plots.plot_model`."""
         self._check_fitted()
         return import_module("gp4c.reporting.plots").plot_model(self, **options)
+
+    def _repr_html_(self) -> str:
+        return str(import_module("gp4c.reporting.notebook").model_html(self))
 
     # -- checks ---------------------------------------------------------------------------
 

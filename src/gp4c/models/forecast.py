@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,6 +128,9 @@ class Forecast:
         return f"{line}\n{self.note}" if self.note else line
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return str(import_module("gp4c.reporting.notebook").forecast_html(self))
 
 
 def forecast(

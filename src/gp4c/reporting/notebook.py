@@ -1,0 +1,63 @@
+"""What a notebook shows of models, comparisons and forecasts; every text is escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from gp4c.data.summary import html_table
+from gp4c.exceptions import GP4CError
+from gp4c.reporting.summary import summarise
+from gp4c.reporting.words import estimate, moment, number, percent
+
+#: rows of a table in a notebook
+_MOST_ROWS = 20
+
+
+def model_html(model: Any) -> str:
+    """Summary of a fitted estimator; its parameters before ``fit``."""
+    try:
+        model._check_fitted()
+    except GP4CError:
+        return f"<p><code>{escape(repr(model))}</code>, not fitted yet</p>"
+    return f"<p><code>{escape(repr(model))}</code></p>{summarise(model)._repr_html_()}"
+
+
+def comparison_html(found: Any) -> str:
+    """Groups, ratios at the horizon and the test of a comparison."""
+    pairs = found.pairwise()
+    several = len(found.groups) > 2
+    time = moment(float(pairs["time"].iloc[0]), found.panel.time_unit)
+    header = ["", f"ratio by {time}", "95% band", "probability that it is lower"]
+    header += ["p (Holm)"] if several else []
+    rows = [
+        [
+            f"{row.second} relative to {row.first}",
+            estimate(row.ratio),
+            f"{estimate(row.low)} to {estimate(row.high)}",
+            f"{row.probability:.3f}",
+            *([f"{row.p_adjusted:.4f}"] if several else []),
+        ]
+        for row in pairs.itertuples()
+    ]
+    sizes = ", ".join(f"{g} ({int((found.codes == k).sum())})" for k, g in enumerate(found.groups))
+    title = f"Mean number of events by {found.by}: {sizes} subjects"
+    test = (
+        f"Permutation test of one common curve ({found.test}): p = {found.p_value:.4f} "
+        f"({found.n_permutations} permutations of subjects)"
+    )
+    return html_table(title, header, rows, [test, *found.notes])
+
+
+def forecast_html(found: Any) -> str:
+    """Mean and interval of each window; one row per subject where there are several."""
+    table = found.to_frame()
+    header = ["", "window", "expected events", f"{percent(found.level)} interval"]
+    rows = [
+        [str(row.subject), f"{number(row.start)} to {number(row.stop)}", estimate(row.mean),
+         f"{row.low:g} to {row.high:g}"]
+        for row in table.head(_MOST_ROWS).itertuples()
+    ]  # fmt: skip
+    hidden = len(table) - len(rows)
+    more = [f"and {hidden:,} more; to_frame() has them all"] if hidden else []
+    return html_table("Forecast", header, rows, [*more, *filter(None, [found.note])])
