@@ -104,14 +104,14 @@ def compare(
 
 def compare_groups(
     panel: PanelCounts, by: str, effect: Effect, seed: int, *, reference: str | None = None,
-    **options: Any,
+    formula: str | None = None, **options: Any,
 ) -> Comparison:  # fmt: skip
     """Compare groups of a covariate with GP4C."""
     from gp4c.analysis.compare import compare as compare_panels
 
     groups_of(panel, by)  # says what is wrong with the column in the command line's words
     values = {str(value): value for value in panel.covariates[by].unique()}
-    model = make_estimator(Estimator.GP4C, effect, seed)
+    model = make_estimator(Estimator.GP4C, effect, seed, formula)
     return compare_panels(
         panel, by, model, reference=None if reference is None else values.get(reference, reference),
         random_state=seed, **options,

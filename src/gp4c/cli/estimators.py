@@ -60,6 +60,14 @@ ByOption: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Fit each group of subjects of this column.", rich_help_panel=_FITTING),
 ]
+FormulaOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COVARIATES",
+        help="Adjust for covariates, such as 'treatment + log(age)'; with --model gp4c.",
+        rich_help_panel=_FITTING,
+    ),
+]
 LevelOption: TypeAlias = Annotated[
     float, typer.Option(min=0.01, max=0.999, help="Level of the bands.", rich_help_panel=_FITTING)
 ]
@@ -89,17 +97,21 @@ class FittedGroup:
     model: Any
 
 
-def make_estimator(estimator: Estimator, effect: Effect, seed: int) -> Any:
+def make_estimator(
+    estimator: Estimator, effect: Effect, seed: int, formula: str | None = None
+) -> Any:
     """Build an estimator; what it cannot do is a usage error."""
     import gp4c
 
+    if formula is not None and (estimator is not Estimator.GP4C or effect is Effect.WEIGHT):
+        raise typer.BadParameter("--formula goes with --model gp4c and --effect auto, none, gamma")
     possible = _EFFECTS[estimator]
     if effect not in possible:
         names = ", ".join(possible)
         raise typer.BadParameter(f"--model {estimator} takes --effect {names}; not {effect}")
     kind = possible[effect]
     if estimator is Estimator.GP4C:
-        return gp4c.GP4C(effect=kind, random_state=seed)
+        return gp4c.GP4C(effect=kind, formula=formula, random_state=seed)
     if estimator is Estimator.GP4CW:
         return gp4c.GP4CW(random_state=seed)
     if estimator is Estimator.LOCAL_EM:
@@ -124,6 +136,21 @@ _EFFECTS: dict[Estimator, dict[Effect, str | None]] = {
     Estimator.NPMPLGF: {Effect.AUTO: "gamma", Effect.GAMMA: "gamma"},
     Estimator.HPP: {Effect.AUTO: "gamma", Effect.NONE: None, Effect.GAMMA: "gamma"},
 }  # fmt: skip
+
+
+def with_covariates(panel: PanelCounts, formula: str | None, drop: bool) -> PanelCounts:
+    """The panel to fit: without what lacks a covariate, if that is to be dropped."""
+    if formula is None or not drop:
+        return panel
+    import warnings
+
+    from gp4c.data.covariate_rows import complete_rows
+    from gp4c.exceptions import GP4CWarning
+
+    kept = complete_rows(panel, formula)
+    if kept is not panel:
+        warnings.warn(kept.notes[-1], GP4CWarning, stacklevel=2)
+    return kept
 
 
 def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCounts]:

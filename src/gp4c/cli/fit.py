@@ -15,12 +15,14 @@ from gp4c.cli.estimators import (
     Estimator,
     EstimatorOption,
     FittedGroup,
+    FormulaOption,
     JsonOption,
     LevelOption,
     QuietOption,
     SeedOption,
     fit_groups,
     make_estimator,
+    with_covariates,
 )
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
@@ -56,6 +58,7 @@ def fit(
     delimiter: DelimiterOption = None,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
+    formula: FormulaOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -67,7 +70,7 @@ def fit(
     """Estimate the event rate and the mean number of events over time, with bands.
 
     Prints a summary; with --out also writes the fitted model (fit.json), its curves
-    (curves.csv), plots and the summary.
+    (curves.csv), effects of covariates (effects.csv), plots and the summary.
 
     Example: gp4c fit visits.csv --out results
     """
@@ -76,9 +79,10 @@ def fit(
         cumulative=cumulative, time_unit=time_unit, window=window, drop_missing=drop_missing,
         delimiter=delimiter,
     )  # fmt: skip
+    panel = with_covariates(panel, formula, drop_missing)
     with working("fitting", quiet=quiet or as_json) as say:
         fitted = fit_groups(
-            panel, by, lambda: make_estimator(model, effect, seed),
+            panel, by, lambda: make_estimator(model, effect, seed, formula),
             bootstraps=bootstrap, seed=seed, say=say,
         )  # fmt: skip
         say("summing up")
@@ -100,6 +104,7 @@ class FitResult:
         self, fitted: list[FittedGroup], by: str | None, level: float, seed: int, with_curves: bool
     ) -> None:
         from gp4c.reporting.curves import curves_of
+        from gp4c.reporting.effect_rows import effects_frame
         from gp4c.reporting.summary import summarise
 
         self.fitted, self.by, self.level, self.seed = fitted, by, level, seed
@@ -109,6 +114,7 @@ class FitResult:
             for k, group in enumerate(fitted)
         ]
         self.file_names = _file_names([group.name for group in fitted])
+        self.effects = effects_frame({g.name: g.model for g in fitted}, level, by)
 
     def text(self) -> str:
         """Summaries of all groups, one under the other."""
@@ -134,6 +140,9 @@ class FitResult:
             "gp4c": __version__, "by": self.by, "level": self.level, "seed": self.seed,
             "fits": fits,
         }  # fmt: skip
+        if self.effects is not None:
+            rows = self.effects.to_json(orient="records", double_precision=15)
+            document["effects"] = json.loads(rows)
         return json.dumps(document, indent=2, ensure_ascii=False)
 
     def writers(self) -> dict[str, Writer]:
@@ -144,6 +153,9 @@ class FitResult:
             name: group.model.save for name, group in zip(self.file_names, self.fitted, strict=True)
         }
         files["curves.csv"] = lambda path: write_csv(self._table(), path)
+        effects = self.effects
+        if effects is not None:
+            files["effects.csv"] = lambda path: write_csv(effects, path)
         files |= self._plots()
         files["summary.txt"] = lambda path: path.write_text(self.text() + "\n", encoding="utf-8")
         files["summary.json"] = lambda path: path.write_text(self.json() + "\n", encoding="utf-8")

@@ -15,12 +15,14 @@ from gp4c.cli.estimators import (
     EffectOption,
     Estimator,
     EstimatorOption,
+    FormulaOption,
     LevelOption,
     QuietOption,
     SeedOption,
     fit_groups,
     groups_of,
     make_estimator,
+    with_covariates,
 )
 from gp4c.cli.outputs import say_written, write_all
 from gp4c.cli.progress import working
@@ -67,6 +69,7 @@ def report(
     delimiter: DelimiterOption = None,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
+    formula: FormulaOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -95,7 +98,8 @@ def report(
                 exposure=exposure, cumulative=cumulative, time_unit=time_unit, window=window,
                 drop_missing=drop_missing, delimiter=delimiter,
             )  # fmt: skip
-            parts = _from_table(panel, by, model, effect, seed, bootstrap, say)
+            panel = with_covariates(panel, formula, drop_missing)
+            parts = _from_table(panel, by, model, effect, formula, seed, bootstrap, say)
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)
         say("writing")
@@ -111,19 +115,19 @@ def _from_saved(file: str) -> dict[str, Any]:
 
 
 def _from_table(
-    panel: PanelCounts, by: str | None, estimator: Estimator, effect: Effect, seed: int,
-    bootstraps: int, say: Callable[[str], None],
+    panel: PanelCounts, by: str | None, estimator: Estimator, effect: Effect,
+    formula: str | None, seed: int, bootstraps: int, say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
     if by is not None and estimator is Estimator.GP4C and len(groups_of(panel, by)) > 1:
         from gp4c.cli.compare import compare_groups
 
         say(f"fitting and comparing groups of {by}")
-        found = compare_groups(panel, by, effect, seed)
+        found = compare_groups(panel, by, effect, seed, formula=formula)
         models = {str(name): found.models[name] for name in found.groups}
         return {"models": models, "panel": panel, "by": by, "comparison": found}
     fitted = fit_groups(
-        panel, by, lambda: make_estimator(estimator, effect, seed), bootstraps=bootstraps,
+        panel, by, lambda: make_estimator(estimator, effect, seed, formula), bootstraps=bootstraps,
         seed=seed, say=say,
     )  # fmt: skip
     return {"models": {g.name or "all subjects": g.model for g in fitted}, "panel": panel, "by": by}

@@ -63,7 +63,7 @@ DropMissingOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--drop-missing",
-        help="Leave out intervals without a count, as gaps.",
+        help="Leave out intervals without a count or a covariate, as gaps.",
         rich_help_panel=_READING,
     ),
 ]

@@ -54,6 +54,11 @@ def learn_design(
     return design, panel
 
 
+def complete_rows(panel: PanelCounts, formula: str) -> PanelCounts:
+    """The panel without the rows that lack a covariate of the formula."""
+    return _without_missing(panel, parse_formula(formula).columns)
+
+
 def design_rows(design: FormulaDesign, panel: PanelCounts) -> Floats:
     """Centred columns of the regression for the rows of a panel, (n_intervals, p)."""
     table = _table(panel, tuple(design.columns))
@@ -105,7 +110,7 @@ def _check_complete(panel: PanelCounts, table: _Table) -> None:
     )
     raise PanelDataError(
         f"{table.frame.columns[column]!r} is missing for {plural(len(who), 'subject')}: {named}; "
-        'missing="drop" leaves them out'
+        'missing="drop" (--drop-missing) leaves them out'
     )
 
 

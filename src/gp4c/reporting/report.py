@@ -12,6 +12,7 @@ import numpy as np
 
 from gp4c.reporting import report_figures as figures
 from gp4c.reporting.curves import Curves, curves_of
+from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.report_method import BIBTEX, PAPER, method_paragraph
 from gp4c.reporting.report_page import (
     Section,
@@ -110,6 +111,8 @@ class Report:
             Section(key, heading, parts)
             for key, heading, parts in (
                 ("results", "Event rate and number of events", list(self._results())),
+                ("effects", "Effects of covariates",
+                 list(effects_section(self.models, self.level, self.by))),
                 ("comparison", "Comparison of groups", list(self._comparison())),
                 ("forecast", "Forecast", list(self._forecast())),
                 ("data", "Data", list(self._data())),

@@ -51,6 +51,7 @@ def method_paragraph(model: Any, by: str | None = None) -> str:
     name = type(model).__name__
     parts = [_gaussian_process(model) if hasattr(model, "posterior_") else _CLASSICAL[name]]
     parts.append(_effects(model))
+    parts.append(_covariates(model))
     if by is not None:
         parts.append(f"Each level of {by} was fitted separately.")
     parts.append(_bands(model))
@@ -83,6 +84,16 @@ def _effects(model: Any) -> str:
     if model.effect_ == "weight":
         return "Each subject had a weight of its own, estimated from its counts."
     return "All subjects were taken to have the same rate."
+
+
+def _covariates(model: Any) -> str:
+    if getattr(model, "coefficients_", None) is None:
+        return ""
+    return (
+        f"Covariates ({model.formula}) multiply the rate; their coefficients were estimated "
+        "together with the curve, by maximising the same bound, with standard errors from a "
+        "sandwich estimator over subjects."
+    )
 
 
 def _bands(model: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gp4c.reporting.curves import N_POINTS, Curves, bands_of, is_step
+from gp4c.reporting.effect_rows import effect_text, has_effects
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent
 
 #: what each estimator is, in one line
@@ -49,6 +50,7 @@ def rows_of(model: Any, level: float, curves: Curves | None = None) -> Iterator[
     """All rows, section by section; `curves`, if they are there already, save work."""
     yield from _data_rows(model)
     yield from _result_rows(model, level, curves)
+    yield from _effect_rows(model, level)
     yield from _curve_rows(model)
     yield from _subject_rows(model)
     yield from _fit_rows(model)
@@ -82,10 +84,24 @@ def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Ro
     limits = {} if band is None else {"low": float(band[0][-1]), "high": float(band[1][-1])}
     yield Row(
         section, "mean number of events", _with_band(value, limits, level)
-        + f" by {moment(end, unit)}, per subject", value, **limits,
+        + f" by {moment(end, unit)}, {_for_whom(model)}", value, **limits,
     )  # fmt: skip
     if not is_step(model):
         yield from _rate_rows(model, section, value, curves)
+
+
+def _for_whom(model: Any) -> str:
+    return "at average covariates" if has_effects(model) else "per subject"
+
+
+def _effect_rows(model: Any, level: float) -> Iterator[Row]:
+    """Rate ratios of the covariates."""
+    if not has_effects(model):
+        return
+    section = "Rate ratios of covariates"
+    for row in model.effect_table(level).itertuples():
+        ratio, low, high = (float(v) for v in (row.rate_ratio, row.low, row.high))
+        yield Row(section, str(row.covariate), effect_text(row, level), ratio, low, high)
 
 
 def _with_band(value: float, limits: dict[str, float], level: float) -> str:

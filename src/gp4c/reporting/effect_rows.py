@@ -1,0 +1,70 @@
+"""Effects of covariates in words and tables: the same numbers wherever they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from gp4c.reporting.report_page import paragraph, table
+from gp4c.reporting.words import estimate, number, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+HEADER = ("covariate", "rate ratio", "interval", "p", "coefficient", "robust se", "model se")
+
+
+def has_effects(model: Any) -> bool:
+    """Whether a model was fitted with covariates."""
+    return getattr(model, "coefficients_", None) is not None
+
+
+def p_text(value: float) -> str:
+    """Write a p-value: ``p = 0.011``, ``p < 0.0001``."""
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
+
+
+def effect_text(row: Any, level: float) -> str:
+    """Write an effect: ``times 0.30 (95% interval 0.14 to 0.61), p = 0.001``."""
+    low, high = estimate(row.low), estimate(row.high)
+    ratio = f"times {estimate(row.rate_ratio)} ({percent(level)} interval {low} to {high})"
+    return f"{ratio}, {p_text(row.p_value)}"
+
+
+def effects_frame(models: Mapping[Any, Any], level: float, by: str | None) -> pd.DataFrame | None:
+    """Effects of all groups as one table; None without covariates."""
+    import pandas as pd
+
+    frames = []
+    for name, model in models.items():
+        if has_effects(model):
+            frame = model.effect_table(level).assign(level=level)
+            if by is not None:
+                frame.insert(0, "group", name)
+            frames.append(frame)
+    return pd.concat(frames, ignore_index=True) if frames else None
+
+
+def effects_section(models: Mapping[str, Any], level: float, by: str | None) -> Iterator[str]:
+    """Paragraph and tables of a report."""
+    shown = {name: model for name, model in models.items() if has_effects(model)}
+    if not shown:
+        return
+    yield paragraph(
+        "A rate ratio says by what factor the rate of events is multiplied, at all times: per unit "
+        "of a numeric covariate, or relative to the reference level of a category, the other "
+        "covariates being equal. Intervals and p-values use standard errors that are robust to "
+        "overdispersion (sandwich over subjects)."
+    )
+    for name, model in shown.items():
+        rows = [
+            [
+                str(row.covariate), estimate(row.rate_ratio),
+                f"{estimate(row.low)} to {estimate(row.high)}",
+                p_text(row.p_value).removeprefix("p ").removeprefix("= "),
+                number(row.coefficient), number(row.robust_se), number(row.se),
+            ]
+            for row in model.effect_table(level).itertuples()
+        ]  # fmt: skip
+        caption = f"{model.formula} ({percent(level)} intervals)"
+        yield table(f"{by}: {name}; {caption}" if by else caption, HEADER, rows, numbers=True)
