@@ -31,7 +31,7 @@ def workplace(tmp_path, monkeypatch, table):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "visits.csv").write_text(table)
 
-    def quick(estimator, effect, seed):
+    def quick(estimator, effect, seed, formula=None):
         return gp4c.GP4C(effect="gamma", random_state=seed, **QUICK)
 
     for module in ("compare", "report"):
