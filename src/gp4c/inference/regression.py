@@ -9,6 +9,7 @@ a step that does not raise the objective is not taken, so it never decreases.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,12 @@ MOST_TURNS = 30
 _STEPS, _HALVINGS = 20, 12
 
 
+def fresh_problem(problem: Problem, **changes: Any) -> Problem:
+    """The problem with something changed, and nothing remembered of it."""
+    names = ("data", "kernel", "count_term", "b", "effect", "n_inducing", "tol")
+    return Problem(**{**{name: getattr(problem, name) for name in names}, **changes})
+
+
 @dataclass(frozen=True)
 class RegressionProblem:
     """A problem whose exposure depends on coefficients.
@@ -53,8 +60,7 @@ class RegressionProblem:
 
     def at(self, beta: Floats) -> Problem:
         """The problem with exp(βᵀz) in the exposure."""
-        data = self.data(beta)
-        return replace(self.base, data=data, _likelihoods={}, _scout=None)
+        return fresh_problem(self.base, data=self.data(beta))
 
     def data(self, beta: Floats) -> Observations:
         """Observations with exp(βᵀz) in the exposure."""
@@ -62,7 +68,11 @@ class RegressionProblem:
 
     def cheap(self) -> RegressionProblem:
         """The same with the pointwise count term."""
-        return replace(self, base=replace(self.base.scout(), _likelihoods={}, _scout=None))
+        return self.changed(count_term="pointwise")
+
+    def changed(self, **changes: Any) -> RegressionProblem:
+        """The same with another effect or count term."""
+        return replace(self, base=fresh_problem(self.base, **changes))
 
     def integrals(self, at: Optimum) -> IntervalIntegrals:
         """Integrals over the distinct intervals on the optimum's grid."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -68,8 +68,7 @@ def fit_regression(
     choice = "as asked"
     if settings.effect == "auto":
         chosen = choose_effect(task.at(beta), settings.mean)
-        choice, effect = str(chosen), chosen.effect
-        task = replace(task, base=replace(problem, effect=effect, _likelihoods={}, _scout=None))
+        choice, task = str(chosen), task.changed(effect=chosen.effect)
     if problem.count_term == "exact":
         beta = _found(task.cheap(), beta, settings, _PLACED, 1)[0].beta
     best, others = _found(task, beta, settings, settings.tol, 3)
