@@ -70,7 +70,7 @@ DIFFERENCES: tuple[tuple[str, str, str, str], ...] = (
         "Different intervals of the skin data",
         "816 and 887",
         "keys rounded to 32-bit integers, on which different intervals coincide",
-        "1,102 and 1,210 (Table 2)",
+        "counted exactly (Table 2)",
     ),
     (
         "Weights of GP4CW for held-out subjects",

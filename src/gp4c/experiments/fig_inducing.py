@@ -81,8 +81,8 @@ def render(plan: Plan, found: Found) -> Section:
         "The paper finds GP3 and GP4C relatively stable; it does not say from which number on. "
         f"From {NUMBERS[3]} on, their mean MISE moves by {number(change)} here"
         + (", within the spread over trials. " if stable else ", more than the paper's spread. ")
-        + f"With {NUMBERS[0]}, inducing inputs are 6.7 apart and cannot follow the length-scale of "
-        "2 to 3 that the jumps ask for.", "",
+        + f"{NUMBERS[0]} inducing inputs are {number(60 / (NUMBERS[0] - 1))} apart and cannot "
+        "follow the short length-scale that the jumps ask for (see Table 1).", "",
     ]  # fmt: skip
     section.targets.append(
         Target("MISE of GP3 and GP4C stable from 25 inducing inputs on (within the paper's sd)",

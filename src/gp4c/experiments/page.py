@@ -52,8 +52,8 @@ def _introduction(plan: Plan, found: Found, version: str) -> Lines:
         f"gp4c reproduce all --trials {plan.trials} --seed {plan.seed}",
         "```", "",
         f"{short}{len(found):,} cached trials and fits, {total:.0f} minutes of CPU time in all. "
-        f"Source version `{version}`. All numbers but times hash to `{digest(found)}`: a second run "
-        "with the same seed on the same machine gives the same hash.", "",
+        f"Source version `{version}`. All numbers but times hash to `{digest(found)}`: a second "
+        "run with the same seed on the same machine gives the same hash.", "",
     ]  # fmt: skip
 
 

@@ -26,6 +26,9 @@ NAMES = {
     "GP4CW honest": "GP4CW, new subjects", "HPP gamma": "HPP + gamma",
 }  # fmt: skip
 
+#: characters up to which a cell of a table stays on one line
+_UNBROKEN = 20
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -136,9 +139,10 @@ def plus_minus(value: float, error: float, digits: int = 1, sign: bool = False) 
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Lines:
-    """Markdown table: first column to the left, the others to the right."""
+    """Markdown table: first column to the left, the others to the right; short cells unbroken."""
     lines = ["| " + " | ".join(head) + " |", "|---|" + "---:|" * (len(head) - 1)]
-    return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
+    whole = [[c.replace(" ", "\u00a0") if len(c) <= _UNBROKEN else c for c in row] for row in rows]
+    return [*lines, *("| " + " | ".join(row) + " |" for row in whole), ""]
 
 
 def trials_text(counts: Sequence[int]) -> str:

@@ -22,8 +22,9 @@ def found():
 def row_of(lines, name, title):
     """Cells of the first row called `name` below a line that holds `title`."""
     at = next(i for i, line in enumerate(lines) if title in line)
-    line = next(line for line in lines[at:] if line.startswith(f"| {name} |"))
-    return [cell.strip() for cell in line.strip("|").split("|")]
+    start = f"| {name} |".replace(" ", "\u00a0").replace("|\u00a0", "| ").replace("\u00a0|", " |")
+    line = next(line for line in lines[at:] if line.startswith(start))
+    return [cell.strip() for cell in line.replace("\u00a0", " ").strip("|").split("|")]
 
 
 def test_the_papers_tables_have_their_shape():
@@ -47,9 +48,9 @@ def test_table_1_compares_within_trials(found):
     # gains are equal in all trials, whatever the level of L_test
     assert cells[1:4] == ["+8.0", "+8.0 ± 0.0", "+8.0 ± 0.0"]
     assert cells[4:7] == ["29.23 ± 1.27", "29.0 ± 0.0", "−0.2"]
-    assert cells[9] == "chance: within the paper's spread"
+    assert cells[9] == "chance"
     assert row_of(lines, "ours, default", "### Synthetic A")[8] == "2.00"
-    assert row_of(lines, "LocalEM", "### Synthetic B")[9] == "another intensity"
+    assert row_of(lines, "LocalEM", "### Synthetic B")[9] == "intensity"
 
 
 def test_table_1_targets_follow_the_numbers(found):
@@ -151,7 +152,7 @@ def test_the_page_says_what_it_is_made_of(found):
     assert "## Where the published code and the paper differ" in text
     assert "upper" in text
     for name in SETS:
-        assert f"| {name} |" in text
+        assert f"| {name} |" in text.replace("\u00a0", " ")
 
 
 @pytest.mark.parametrize(
