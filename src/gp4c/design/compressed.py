@@ -88,12 +88,10 @@ def observe_sums(
 
 def _pool(
     subjects: SubjectSums, resolution: float
-) -> tuple[tuple[Floats, Floats], PooledSubjects, Floats, sparse.csr_array]:
+) -> tuple[tuple[Floats, Floats], PooledSubjects | None, Floats, sparse.csr_array]:
     """Spans between nodes for subjects with one span, and the spans of all others."""
-    pairs = WeightedPairs.of_spans(
-        node_grid(resolution), subjects.number, subjects.events, subjects.zeros
-    )
-    number, events, zeros = pairs.weight
+    pairs = WeightedPairs.of_spans(node_grid(resolution), subjects.number, subjects.events)
+    number, events = pairs.weight
     others = subjects.others
     first, totals = subject_totals(others) if len(others) else (np.zeros(0, int), np.zeros(0))
     size = np.diff(np.append(first, len(others)))
@@ -103,11 +101,10 @@ def _pool(
     weight = np.concatenate([np.ones(len(number)), others.exposure])
     shape = (len(number) + len(first), len(owner))
     by_span = sparse.csr_array((weight, (owner, np.arange(len(owner)))), shape)
+    if not len(number):  # each subject stands for itself
+        return (others.start, others.stop), None, totals, by_span
     pooled = PooledSubjects(
         number=np.concatenate([number, np.ones(len(first))]),
-        zeros=np.concatenate([zeros, (totals == 0).astype(float)]),
-        log_length=np.concatenate([np.log(pairs.stop - pairs.start), np.zeros(len(first))]),
-        log_spans=subjects.log_spans,
         totals=subjects.totals,
         times=subjects.times,
     )

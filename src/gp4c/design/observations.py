@@ -22,21 +22,13 @@ class PooledSubjects:
 
     Attributes
     ----------
-    number, zeros : (P,)
-        Weights: subjects, and subjects without any event; the events are `totals` of the
-        observations. Weights of nodes may be negative.
-    log_length : (P,)
-        ln of the lengths of spans; 0 for subjects that stand for themselves.
-    log_spans : float
-        Σ m ln(length of the span) over subjects that do not.
+    number : (P,)
+        Subjects, as weights that may be negative; the events are `totals` of the observations.
     totals, times : (n,)
         Histogram of the subjects' totals.
     """
 
     number: Floats
-    zeros: Floats
-    log_length: Floats
-    log_spans: float
     totals: Floats
     times: Floats
 

@@ -72,7 +72,7 @@ class Pass:
         if len(self.labels) <= MOST_SUBJECTS:
             self.labels.update(batch.labels)
 
-    def finish(self, with_subjects: bool, locate: Callable[[list[int]], str]) -> PanelSums:
+    def finish(self, effect: str | None, locate: Callable[[list[int]], str]) -> PanelSums:
         """Check what concerns rows of different batches, and sum up the subjects."""
         if not self.parts:
             raise PanelDataError("the source is empty; it needs at least one row")
@@ -82,7 +82,7 @@ class Pass:
         first, _ = subject_totals(spans)
         return PanelSums(
             self.stream.finish(),
-            sum_subjects(spans) if with_subjects else None,
+            None if effect is None else sum_subjects(spans, effect != "weight"),
             len(first),
             spans if len(first) <= MOST_SUBJECTS else None,
             self.labels if len(first) <= MOST_SUBJECTS else {},
@@ -96,7 +96,7 @@ def sum_rows(
     batches: Iterable[RowBatch],
     window: tuple[float, float],
     *,
-    with_subjects: bool,
+    effect: str | None,
     locate: Callable[[list[int]], str],
     say: Say | None = None,
 ) -> PanelSums:
@@ -108,14 +108,12 @@ def sum_rows(
         if say is not None:
             speed = n_rows / (time.perf_counter() - began)
             say(f"reading: {n_rows:,} rows, {speed:,.0f} per second")
-    return one_pass.finish(with_subjects, locate)
+    return one_pass.finish(effect, locate)
 
 
-def sum_source(source: PanelSource, *, with_subjects: bool, say: Say | None = None) -> PanelSums:
+def sum_source(source: PanelSource, *, effect: str | None, say: Say | None = None) -> PanelSums:
     """Pass over a source once, in this process."""
-    return sum_rows(
-        source.batches(), source.window, with_subjects=with_subjects, locate=source.locate, say=say
-    )
+    return sum_rows(source.batches(), source.window, effect=effect, locate=source.locate, say=say)
 
 
 def add_sums(one: PanelSums, two: PanelSums) -> PanelSums:

@@ -111,11 +111,9 @@ class SubjectSums:
 
     Attributes
     ----------
-    number, events, zeros : (N, N)
-        Subjects, their events, and subjects without any event, on pairs of nodes (s, ρ) of the
-        finest grid: those with one span and unit exposure.
-    log_spans : float
-        Σ m ln(e − s) over those.
+    number, events : (N, N)
+        Subjects with one span and unit exposure, and their events, on pairs of nodes (s, ρ) of
+        the finest grid.
     totals, times : (n,)
         Different totals m, and the number of subjects, of any kind, that have them.
     others : Spans
@@ -124,8 +122,6 @@ class SubjectSums:
 
     number: Floats
     events: Floats
-    zeros: Floats
-    log_spans: float
     totals: Floats
     times: Floats
     others: Spans
@@ -139,10 +135,12 @@ class SubjectSums:
         totals, where = np.unique(np.concatenate([self.totals, other.totals]), return_inverse=True)
         times = np.bincount(where, np.concatenate([self.times, other.times]), len(totals))
         return SubjectSums(
-            self.number + other.number, self.events + other.events, self.zeros + other.zeros,
-            self.log_spans + other.log_spans, totals, times.astype(np.float64),
+            self.number + other.number,
+            self.events + other.events,
+            totals,
+            times.astype(np.float64),
             Spans.joined([self.others, other.others]),
-        )  # fmt: skip
+        )
 
 
 def subject_totals(spans: Spans) -> tuple[NDArray[np.intp], Floats]:
@@ -151,11 +149,11 @@ def subject_totals(spans: Spans) -> tuple[NDArray[np.intp], Floats]:
     return first, np.asarray(np.add.reduceat(spans.count, first))
 
 
-def sum_subjects(spans: Spans) -> SubjectSums:
-    """Reduce ordered spans."""
+def sum_subjects(spans: Spans, pool: bool = True) -> SubjectSums:
+    """Reduce ordered spans; without `pool` all subjects are kept one by one."""
     first, counts = subject_totals(spans)
     size = np.diff(np.append(first, len(spans)))
-    plain = (size == 1) & (spans.exposure[first] == 1.0)
+    plain = (size == 1) & (spans.exposure[first] == 1.0) & pool
     start, stop, total = spans.start[first[plain]], spans.stop[first[plain]], counts[plain]
     share = (stop - start) / (1.0 - start)
 
@@ -168,8 +166,6 @@ def sum_subjects(spans: Spans) -> SubjectSums:
     return SubjectSums(
         number=on_nodes(np.ones(len(start))),
         events=on_nodes(total),
-        zeros=on_nodes((total == 0).astype(float)),
-        log_spans=float(total @ np.log(stop - start)),
         totals=totals,
         times=times.astype(np.float64),
         others=spans.take(~np.repeat(plain, size)),

@@ -17,7 +17,7 @@ from gp4c.design.table_integrals import integrals_over
 from gp4c.inference.count_terms import LEMMA2_CONSTANT, lemma2, pointwise
 from gp4c.inference.exposure import SUBJECT_COSTS, Exposure
 from gp4c.inference.log_square import expected_log_square
-from gp4c.inference.pooled import pooled_cost
+from gp4c.inference.pooled import PooledGamma
 
 Floats = NDArray[np.float64]
 
@@ -74,9 +74,7 @@ class Likelihood:
         everywhere = integrals_over(grid, data.start, data.stop)
         exposure = Exposure(everywhere.transpose(data.exposure))
         if effect is not None:
-            cost = SUBJECT_COSTS[effect]
-            if data.pooled is not None:
-                cost = pooled_cost(effect, data.pooled)
+            cost = SUBJECT_COSTS[effect] if data.pooled is None else PooledGamma(data.pooled)
             exposure = replace(
                 exposure, integrals=everywhere, by_subject=data.by_subject, totals=data.totals,
                 subject_cost=cost,

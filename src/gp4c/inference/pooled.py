@@ -1,8 +1,8 @@
-"""Subject effects for pooled subjects: costs that are sums over weighted spans.
+"""Gamma frailties of pooled subjects: their cost is a sum over weighted spans.
 
-The costs of :mod:`gp4c.inference.exposure` are linear in the totals m_k but for a part that no
-expected count enters. Summed over subjects they need, for each span, the (weighted) number of
-subjects and of their events, and the histogram of the totals (docs/maths_scale.md, section 4).
+The cost of a subject is linear in its total m_k but for a part that no expected count enters.
+Summed over subjects it needs, for each span, the (weighted) number of subjects and of their
+events, and the histogram of the totals (docs/maths_scale.md, section 4).
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, xlogy
+from scipy.special import digamma, gammaln
 
 from gp4c.design.observations import PooledSubjects
-from gp4c.inference.exposure import SMALLEST_WEIGHT, SubjectCost
 
 Floats = NDArray[np.float64]
 
@@ -49,32 +48,6 @@ class PooledGamma:
         return float(shape * (by_shape.sum() + p.times @ rising))
 
 
-@dataclass(frozen=True)
-class PooledWeights:
-    """Free weights υ_k = m_k/R_k, or ε without events: Σ_k (m − m ln m + m ln R) + ε R_0.
-
-    ln R is written as ln(R/|span|), which is smooth down to the shortest spans, plus a constant.
-    """
-
-    pooled: PooledSubjects
-
-    def cost(self, totals: Floats, expected: Floats, shape: float) -> Floats:
-        """Whose sum is the cost of all subjects."""
-        p = self.pooled
-        spread = totals * (np.log(expected) - _like(expected, p.log_length))
-        spread += SMALLEST_WEIGHT * _like(expected, p.zeros) * expected
-        constant = p.log_spans + float(p.times @ (p.totals - xlogy(p.totals, p.totals)))
-        return _with_constant(spread, constant)
-
-    def weight(self, totals: Floats, expected: Floats, shape: float) -> Floats:
-        """∂cost/∂R_n."""
-        return np.asarray(totals / expected + SMALLEST_WEIGHT * self.pooled.zeros)
-
-    def shape_gradient(self, totals: Floats, expected: Floats, shape: float) -> float:
-        """There is no α."""
-        return 0.0
-
-
 def _like(expected: Floats, weights: Floats) -> Floats:
     """Weights of spans as a column if the expected counts have one for each of several curves."""
     return weights.reshape(-1, *(1,) * (expected.ndim - 1))
@@ -83,13 +56,3 @@ def _like(expected: Floats, weights: Floats) -> Floats:
 def _with_constant(costs: Floats, constant: float) -> Floats:
     """Costs of spans with one more row for what does not depend on them."""
     return np.concatenate([costs, np.full((1, *costs.shape[1:]), constant)])
-
-
-POOLED_COSTS: dict[str, type[PooledGamma] | type[PooledWeights]] = {
-    "gamma": PooledGamma, "weight": PooledWeights,
-}  # fmt: skip
-
-
-def pooled_cost(effect: str, pooled: PooledSubjects) -> SubjectCost:
-    """The cost of one kind of effect for pooled subjects."""
-    return POOLED_COSTS[effect](pooled)

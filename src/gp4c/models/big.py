@@ -7,6 +7,7 @@ result says how far the objective is from that of the rows (docs/maths_scale.md)
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +42,11 @@ Floats = NDArray[np.float64]
 FIRST_LOOK = 0.04
 #: relative error of the objective above which a fit is repeated with closer nodes
 TARGET = 1e-7
-#: how much closer than the cheap bound's length-scale asks for the nodes are (for the squared
-#: exponential; kernels that need closer inducing inputs need closer nodes)
-MARGIN = 1.8
+#: how much closer the nodes are than the cheap bound's length-scale asks for
+MARGIN = 1.2
+#: most work for the exact count term in one evaluation, as Σ (nodes in an interval)², about a
+#: quarter of a second; beyond it the pointwise term stands in, and the result says how far off
+MOST_WORK = 3e6
 #: rows in memory from which even few different intervals go the way of sums: per subject and
 #: iteration they cost more than nodes
 MOST_ROWS = 200_000
@@ -87,7 +90,7 @@ def fit_large(
     """
     _check_supported(model, events)
     source = as_source(panel)
-    sums = _sums(source, model.effect is not None, client, say)
+    sums = _sums(source, model.effect, client, say)
     with one_blas_thread():
         problem, fit, model.compression_ = _fit_sums(model, sums, source.window, say)
         store_fit(model, problem, fit)
@@ -111,14 +114,14 @@ def _check_supported(model: Any, events: RecurrentEvents | None) -> None:
             )
 
 
-def _sums(source: PanelSource, with_subjects: bool, client: Any, say: Say | None) -> PanelSums:
+def _sums(source: PanelSource, effect: str | None, client: Any, say: Say | None) -> PanelSums:
     from gp4c.data.sources import DaskSource
 
     if client is None and not isinstance(source, DaskSource):
-        return sum_source(source, with_subjects=with_subjects, say=say)
+        return sum_source(source, effect=effect, say=say)
     from gp4c.models.cluster import sum_on_cluster
 
-    return sum_on_cluster(source, client, with_subjects=with_subjects, say=say)
+    return sum_on_cluster(source, client, effect=effect, say=say)
 
 
 def _fit_sums(
@@ -135,7 +138,7 @@ def _fit_sums(
 
     unlimited = model._problem(replace(observe(COARSEST), resolution=0.0))
     closest = max(SHORTEST, unlimited.smallest_length_scale(model.n_inducing))
-    resolution = max(FIRST_LOOK, closest)
+    resolution, found = max(FIRST_LOOK, closest), 1.0
     if sums.intervals.n_events > 0:
         tell("first look at the length-scale")
         found = _first_look(model, observe(resolution))
@@ -146,16 +149,32 @@ def _fit_sums(
     while True:
         data = observe(resolution)
         tell(f"fitting {np.count_nonzero(data.count):,} weighted intervals")
-        problem, fit = model._fit_curve(data)
-        described = describe_compression(sums, problem, fit, resolution)
+        problem, fit = _fit_curve(model, data, found)
+        described = describe_compression(sums, problem, fit, resolution, model.count_term)
         if described["relative_error"] <= TARGET or resolution <= closest:
             return problem, fit, described
         resolution = max(closest, resolution / 2)
 
 
+def _fit_curve(model: Any, data: Observations, length_scale: float) -> tuple[Problem, Fit]:
+    """The usual fit, with the pointwise count term where the exact one would take too long."""
+    chosen, seen = copy(model), data.count != 0
+    lengths = (data.stop - data.start)[seen] / length_scale
+    work = float((KERNELS[model.kernel].interval_nodes(lengths).astype(float) ** 2).sum())
+    if model.count_term == "exact" and work > MOST_WORK:
+        chosen.count_term = "pointwise"
+    problem, fit = chosen._fit_curve(data)
+    model.effect_choice_ = chosen.effect_choice_
+    return problem, fit
+
+
 def resolution_for(length_scale: float, kernel: str) -> float:
-    """How close nodes must be for the posteriors around this length-scale of the cheap bound."""
-    return length_scale / MARGIN * KERNELS[kernel].spacing / SquaredExponential().spacing
+    """How close nodes must be for the posteriors around this length-scale of the cheap bound.
+
+    Rougher kernels, which need closer inducing inputs, need nodes closer still.
+    """
+    smooth = KERNELS[kernel].spacing / SquaredExponential().spacing
+    return length_scale / MARGIN * smooth**2
 
 
 def _first_look(model: Any, data: Observations) -> float:
@@ -170,23 +189,26 @@ def _first_look(model: Any, data: Observations) -> float:
 
 
 def describe_compression(
-    sums: PanelSums, problem: Problem, fit: Fit, resolution: float
+    sums: PanelSums, problem: Problem, fit: Fit, resolution: float, asked: str
 ) -> dict[str, Any]:
     """What stands for the rows, and how far the objective is from theirs.
 
     The error is that of a sample of rows, compressed alone in the same way and evaluated at the
     best fit and at the posterior's component with the shortest length-scale, scaled to all
-    events; the larger of the two.
+    events; the larger of the two. If another count term than the one asked for was used, the
+    sample also says how many nats its objective is lower at the best fit.
     """
     data = problem.data
     intervals = sums.intervals
     described: dict[str, Any] = {
+        "count_term": problem.count_term,
         "method": "distinct intervals" if intervals.exact is not None else "nodes",
         "n_rows": int(intervals.n_rows),
         "n_intervals": int(np.count_nonzero(data.count)),
         "resolution": resolution * (data.window[1] - data.window[0]),
         "error": 0.0,
         "relative_error": 0.0,
+        "below_exact": 0.0,
     }
     if intervals.exact is None and len(intervals.sample):
         shortest = min(fit.parts, key=lambda part: part.optimum.hyper.length_scale).optimum
@@ -196,6 +218,10 @@ def describe_compression(
         ]
         described["error"] = max(errors) * intervals.n_events
         described["relative_error"] = described["error"] / abs(fit.best.value)
+        if asked != problem.count_term:
+            gap = _counts(intervals.sample, problem, fit.best, asked)
+            gap -= _counts(intervals.sample, problem, fit.best, problem.count_term)
+            described["below_exact"] = gap / intervals.sample.count.sum() * intervals.n_events
     return described
 
 
@@ -203,16 +229,22 @@ def compression_error(sample: Rows, problem: Problem, best: Optimum, resolution:
     """Error of Σ c E ln ∫ f² per event, from some rows."""
     log_lengths = float(sample.count @ np.log(sample.stop - sample.start))
     nodes = intervals_between_nodes(rows_to_nodes(sample), log_lengths, resolution)
-    values = []
-    for rows in (sample, nodes.rows):
-        data = replace(
-            problem.data, start=rows.start, stop=rows.stop, count=rows.count,
-            exposure=np.zeros(len(rows)), pooled=None, constant=0.0,
-        )  # fmt: skip
-        alone = replace(problem, data=data, effect=None, _likelihoods={}, _scout=None)
-        work = alone.workspace(best.hyper.length_scale, best.work.size)
-        values.append(work.evaluate(best.hyper, best.estep.q).bound.counts)
-    return float((values[1] + nodes.log_lengths - values[0]) / sample.count.sum())
+    compressed = _counts(nodes.rows, problem, best, problem.count_term) + nodes.log_lengths
+    direct = _counts(sample, problem, best, problem.count_term)
+    return float((compressed - direct) / sample.count.sum())
+
+
+def _counts(rows: Rows, problem: Problem, at: Optimum, count_term: str) -> float:
+    """Σ c E ln ∫ f² of some intervals."""
+    data = replace(
+        problem.data, start=rows.start, stop=rows.stop, count=rows.count,
+        exposure=np.zeros(len(rows)), pooled=None, constant=0.0,
+    )  # fmt: skip
+    alone = replace(
+        problem, data=data, effect=None, count_term=count_term, _likelihoods={}, _scout=None
+    )
+    work = alone.workspace(at.hyper.length_scale, at.work.size)
+    return work.evaluate(at.hyper, at.estep.q).bound.counts
 
 
 def _describe(sums: PanelSums, window: tuple[float, float]) -> dict[str, float]:

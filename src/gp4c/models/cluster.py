@@ -36,12 +36,12 @@ class PartSums:
 
 
 def sum_on_cluster(
-    source: PanelSource, client: Any, *, with_subjects: bool, say: Say | None = None
+    source: PanelSource, client: Any, *, effect: str | None, say: Say | None = None
 ) -> PanelSums:
     """Pass over a source once, on the workers of `client` (or of Dask's current scheduler)."""
-    tasks = _tasks(source, with_subjects)
+    tasks = _tasks(source, effect)
     if tasks is None:  # rows that are in this process are summed up here
-        return sum_source(source, with_subjects=with_subjects, say=say)
+        return sum_source(source, effect=effect, say=say)
     if say is not None:
         say(f"reading {len(tasks)} partitions on the cluster")
     total = _tree(tasks)
@@ -51,12 +51,12 @@ def sum_on_cluster(
         found = client.compute(total, retries=RETRIES).result()
     if found.sums is None:
         raise PanelDataError("the source is empty; it needs at least one row")
-    if with_subjects:
+    if effect is not None:
         _check_together(found.keys)
     return found.sums
 
 
-def _tasks(source: PanelSource, with_subjects: bool) -> list[Any] | None:
+def _tasks(source: PanelSource, effect: str | None) -> list[Any] | None:
     """One delayed sum for each partition or file; None if the rows are in this process."""
     if not isinstance(source, DaskSource | ParquetSource):
         return None
@@ -65,11 +65,11 @@ def _tasks(source: PanelSource, with_subjects: bool) -> list[Any] | None:
     if isinstance(source, DaskSource):
         one = delayed(_sum_frame)
         return [
-            one(part, number, source.reader, window, with_subjects)
+            one(part, number, source.reader, window, effect)
             for number, part in enumerate(source.parts())
         ]
     one = delayed(_sum_file)
-    return [one(source, number, window, with_subjects) for number in range(len(source.files.paths))]
+    return [one(source, number, window, effect) for number in range(len(source.files.paths))]
 
 
 def _delayed() -> Callable[..., Any]:
@@ -99,18 +99,18 @@ def add_parts(one: PartSums, two: PartSums) -> PartSums:
 
 
 def _sum_frame(
-    frame: Any, number: int, reader: RowReader, window: tuple[float, float], with_subjects: bool
+    frame: Any, number: int, reader: RowReader, window: tuple[float, float], effect: str | None
 ) -> PartSums:
     """Sums of one partition of a dask.dataframe."""
     if not len(frame):
         return PartSums(None, np.zeros(0, dtype=np.uint64))
     one_pass = Pass(window)
     one_pass.add(read_partition(reader, frame, number))
-    return _finish(one_pass, with_subjects, lambda rows: f"partition {number}")
+    return _finish(one_pass, effect, lambda rows: f"partition {number}")
 
 
 def _sum_file(
-    source: ParquetSource, number: int, window: tuple[float, float], with_subjects: bool
+    source: ParquetSource, number: int, window: tuple[float, float], effect: str | None
 ) -> PartSums:
     """Sums of one Parquet file."""
     one_pass = Pass(window)
@@ -118,11 +118,11 @@ def _sum_file(
         one_pass.add(batch)
     if not one_pass.parts:
         return PartSums(None, np.zeros(0, dtype=np.uint64))
-    return _finish(one_pass, with_subjects, lambda rows: source.files.shown(number))
+    return _finish(one_pass, effect, lambda rows: source.files.shown(number))
 
 
-def _finish(one_pass: Pass, with_subjects: bool, locate: Callable[[list[int]], str]) -> PartSums:
-    sums = one_pass.finish(with_subjects, locate)
+def _finish(one_pass: Pass, effect: str | None, locate: Callable[[list[int]], str]) -> PartSums:
+    sums = one_pass.finish(effect, locate)
     spans = sums.spans
     keys = np.zeros(0, dtype=np.uint64) if spans is None else np.unique(spans.key)
     mixed = keys * np.uint64(0x9E3779B97F4A7C15)

@@ -47,16 +47,18 @@ def irregular_panel(**options: object) -> gp4c.PanelCounts:
     return gp4c.PanelCounts.from_frame(irregular_frame(**options), window=(0.0, 60.0))  # type: ignore[arg-type]
 
 
-def sums_of(panel: gp4c.PanelCounts, with_subjects: bool = True) -> PanelSums:
+def sums_of(panel: gp4c.PanelCounts, effect: str | None = "gamma") -> PanelSums:
     """One pass over a panel in memory."""
     source = ArraySource(panel)
     one_pass = Pass(source.window)
     for batch in source.batches():
         one_pass.add(batch)
-    return one_pass.finish(with_subjects, source.locate)
+    return one_pass.finish(effect, source.locate)
 
 
-def compressed(panel: gp4c.PanelCounts, resolution: float) -> Observations:
+def compressed(
+    panel: gp4c.PanelCounts, resolution: float, effect: str | None = "gamma"
+) -> Observations:
     """Weighted intervals between nodes in place of the rows."""
-    sums = sums_of(panel)
+    sums = sums_of(panel, effect)
     return observe_sums(sums.intervals, sums.subjects, panel.window, resolution)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from large_panels import compressed, irregular_panel, sums_of
-from problems import random_q
 from scipy.integrate import quad
 
 from gp4c.data.panel import PanelCounts
@@ -20,6 +19,7 @@ from gp4c.design.table_integrals import TableIntegrals
 from gp4c.inference.hyper import Problem
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.big import resolution_for
+from problems import random_q
 
 pytestmark = pytest.mark.usefixtures("many")
 
@@ -69,7 +69,7 @@ def evaluations(kernel: str, term: str, effect: str | None, length_scale: float,
     resolution = resolution_for(length_scale, kernel)
     hyper = Hyper(length_scale, 0.1, 1.0, 0.8 if effect == "gamma" else np.inf)
     found = []
-    for observations in (observe(panel, None, panel.window), compressed(panel, resolution)):
+    for observations in (observe(panel, None, panel.window), compressed(panel, resolution, effect)):
         problem = Problem(observations, KERNELS[kernel], term, 0.3, effect)
         work = problem.workspace(length_scale)
         q = random_q(work.size, seed=1)

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def totals(source: PanelSource) -> tuple[float, ...]:
-    sums = sum_source(source, with_subjects=True)
+    sums = sum_source(source, effect="gamma")
     i, s = sums.intervals, sums.subjects
     return i.n_rows, i.n_events, i.exposure_time, s.n_subjects, float(s.times @ s.totals)
 
@@ -63,7 +63,7 @@ def test_all_forms_of_one_table_are_the_same_panel(folder: Path) -> None:
 
 def test_subjects_cut_by_batches_are_joined_again(folder: Path) -> None:
     frame = irregular_frame(60, labels=True)
-    sums = sum_source(gp4c.scan_panel(folder, batch_rows=7), with_subjects=True)
+    sums = sum_source(gp4c.scan_panel(folder, batch_rows=7), effect="gamma")
     assert sums.n_subjects == 60
     assert sums.spans is not None
     assert len(sums.spans) == 60  # each seen without a gap
@@ -78,7 +78,7 @@ def test_rows_in_any_order_are_the_same_spans() -> None:
     frame = irregular_frame(60, gaps=True)
     mixed = frame.sample(frac=1, random_state=1)
     one, two = (
-        sum_source(gp4c.scan_panel([f], window=(0, 60)), with_subjects=True).spans
+        sum_source(gp4c.scan_panel([f], window=(0, 60)), effect="gamma").spans
         for f in (frame, mixed)
     )
     for name in ("key", "start", "stop", "count"):
