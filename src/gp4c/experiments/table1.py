@@ -232,7 +232,9 @@ def _remarks(records: list[Record]) -> Lines:
     few, many = (float(gains(records, "b=1", m).mean()) for m in ("l_test_50", "l_test"))
     long = {m: column(records, m, "length_scale") > _LONG for m in ("b=0.3", "exact")}
     smooth = np.concatenate([column(records, m, "mise")[long[m]] for m in long])
-    cost = f"; such fits smooth the jumps away (mean MISE {number(smooth.mean(), 0)})"
+    cost = ""
+    if len(smooth):
+        cost = f"; such fits smooth the jumps away (mean MISE {number(float(smooth.mean()), 0)})"
     n = len(records)
     return [
         "*Why*, in words:", "",
@@ -248,7 +250,7 @@ def _remarks(records: list[Record]) -> Lines:
         "which widens the spread of its MISE.",
         f"* **optima**: with b = 0.3 a length-scale above {_LONG:g} was found in "
         f"{int(long['b=0.3'].sum())} of {n} trials (with the published early stop), with the exact "
-        f"bound in {int(long['exact'].sum())}{cost if len(smooth) else ''}.",
+        f"bound in {int(long['exact'].sum())}{cost}.",
         "* **T**: different machines and languages. The published program, re-run under GNU "
         f"Octave on one core, takes {paper.PUBLISHED_SECONDS['b=0.3']:.1f} s for b = 0.3; "
         "most of the gain is in the integrals over intervals, which here cost one pass over "
