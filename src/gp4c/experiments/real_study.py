@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gp4c.experiments import paper
 from gp4c.experiments.sections import (
     Floats,
     Found,
+    Lines,
     Plan,
     column,
     matching,
     mean_and_error,
     spread,
+    trials_text,
 )
 from gp4c.experiments.store import Record, Task
 from gp4c.experiments.studies.real import RATIOS, SETS
@@ -39,6 +43,20 @@ def splits(found: Found, name: str, ratio: str) -> list[Record]:
 def counts(found: Found, ratio: str) -> list[int]:
     """Splits there are of each set."""
     return [len(splits(found, name, ratio)) for name in SETS]
+
+
+def for_each_ratio(
+    found: Found, title: str, lines_of: Callable[[Found, str, list[str]], Lines]
+) -> Lines:
+    """A heading and the lines of the sets that there are, two thirds for training first."""
+    lines: Lines = []
+    for ratio in reversed(RATIOS):
+        there = [name for name in SETS if splits(found, name, ratio)]
+        words = title.format(RATIO_TITLES[ratio])
+        heading = words[0].upper() + words[1:]
+        lines += [f"### {heading} ({trials_text(counts(found, ratio))})", ""]
+        lines += lines_of(found, ratio, there) if there else ["No trials yet.", ""]
+    return lines
 
 
 def difference(

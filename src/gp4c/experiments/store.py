@@ -145,6 +145,10 @@ class PackedStore(Store):
         except (EOFError, IndexError, KeyError, TypeError, ValueError, gzip.BadGzipFile) as error:
             raise ModelFileError(f"{path}: not a file of trials by gp4c reproduce") from error
 
+    def tasks(self) -> list[Task]:
+        """All trials in the file."""
+        return list(self._records)
+
     def read(self, task: Task) -> Record | None:
         """Return the record of a task, or None."""
         return self._records.get(task)

@@ -10,6 +10,7 @@ from gp4c.experiments.real_study import (
     counts,
     deviation,
     difference,
+    for_each_ratio,
     split_tasks,
     splits,
 )
@@ -50,16 +51,7 @@ def render(plan: Plan, found: Found) -> Section:
     """Against the paper, against each other, time; per ratio."""
     section = Section("Table 3: the real data sets, GP4C and LocalEM")
     section.lines += _introduction()
-    for ratio in ("2/3", "1/2"):
-        there = [name for name in SETS if splits(found, name, ratio)]
-        title = f"### {RATIO_TITLES[ratio].capitalize()} ({trials_text(counts(found, ratio))})"
-        section.lines += [title, ""]
-        if not there:
-            section.lines += ["No trials yet.", ""]
-            continue
-        section.lines += _against_paper(found, ratio, there)
-        section.lines += _against_each_other(found, ratio, there)
-        section.lines += _times(found, ratio, there)
+    section.lines += for_each_ratio(found, "{}", _ratio_lines)
     if all(splits(found, name, ratio) for name in SETS for ratio in RATIO_TITLES):
         section.lines += _which_ratio(found)
     if all(splits(found, name, "2/3") for name in SETS):
@@ -100,6 +92,11 @@ def _introduction() -> Lines:
         "the order of the file and whose EM stops early; **early stop**, GP4C alone, whose random "
         "start and early stop differ.", "",
     ]  # fmt: skip
+
+
+def _ratio_lines(found: Found, ratio: str, names: list[str]) -> Lines:
+    parts = (_against_paper, _against_each_other, _times)
+    return [line for part in parts for line in part(found, ratio, names)]
 
 
 def _against_paper(found: Found, ratio: str, names: list[str]) -> Lines:

@@ -6,10 +6,9 @@ import numpy as np
 
 from gp4c.experiments import paper
 from gp4c.experiments.real_study import (
-    RATIO_TITLES,
-    counts,
     deviation,
     difference,
+    for_each_ratio,
     split_tasks,
     splits,
 )
@@ -24,10 +23,8 @@ from gp4c.experiments.sections import (
     plus_minus,
     spread,
     table,
-    trials_text,
 )
 from gp4c.experiments.store import Task
-from gp4c.experiments.studies.real import SETS
 
 NAME = "table4"
 
@@ -43,11 +40,7 @@ def render(plan: Plan, found: Found) -> Section:
     """One table per ratio."""
     section = Section("Table 4: GP4CW, one weight per subject")
     section.lines += _introduction()
-    for ratio in ("2/3", "1/2"):
-        there = [name for name in SETS if splits(found, name, ratio)]
-        title = f"### GP4CW, {RATIO_TITLES[ratio]} ({trials_text(counts(found, ratio))})"
-        section.lines += [title, ""]
-        section.lines += _rows(found, ratio, there) if there else ["No trials yet.", ""]
+    section.lines += for_each_ratio(found, "GP4CW, {}", _rows)
     return section
 
 
