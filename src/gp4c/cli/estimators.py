@@ -90,10 +90,13 @@ QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Pri
 
 @dataclass(frozen=True)
 class FittedGroup:
-    """One fit: the group's name (None for all subjects), its data and its model."""
+    """One fit: the group's name (None for all subjects), its data and its model.
+
+    Data that are read in parts are not kept.
+    """
 
     name: str | None
-    panel: PanelCounts
+    panel: PanelCounts | None
     model: Any
 
 

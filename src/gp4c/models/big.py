@@ -31,6 +31,7 @@ from gp4c.inference.hyper import Optimum, Problem
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import search
 from gp4c.inference.threads import one_blas_thread
+from gp4c.inference.watching import WatchedProblem
 from gp4c.models.fitting import Fit, store_fit, unit_mean, warn_unless_converged
 
 if TYPE_CHECKING:
@@ -149,20 +150,25 @@ def _fit_sums(
     while True:
         data = observe(resolution)
         tell(f"fitting {np.count_nonzero(data.count):,} weighted intervals")
-        problem, fit = _fit_curve(model, data, found)
+        problem, fit = _fit_curve(model, data, found, say)
         described = describe_compression(sums, problem, fit, resolution, model.count_term)
         if described["relative_error"] <= TARGET or resolution <= closest:
             return problem, fit, described
         resolution = max(closest, resolution / 2)
 
 
-def _fit_curve(model: Any, data: Observations, length_scale: float) -> tuple[Problem, Fit]:
+def _fit_curve(
+    model: Any, data: Observations, length_scale: float, say: Say | None
+) -> tuple[Problem, Fit]:
     """The usual fit, with the pointwise count term where the exact one would take too long."""
     chosen, seen = copy(model), data.count != 0
     lengths = (data.stop - data.start)[seen] / length_scale
     work = float((KERNELS[model.kernel].interval_nodes(lengths).astype(float) ** 2).sum())
     if model.count_term == "exact" and work > MOST_WORK:
         chosen.count_term = "pointwise"
+    if say is not None:
+        plain = chosen._problem
+        chosen._problem = lambda data: WatchedProblem.of(plain(data), say)
     problem, fit = chosen._fit_curve(data)
     model.effect_choice_ = chosen.effect_choice_
     return problem, fit
