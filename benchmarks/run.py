@@ -21,6 +21,7 @@ BENCHMARKS = (
     "permutation_size",
     "speed",
     "synthetic_a",
+    "scale",
 )
 
 

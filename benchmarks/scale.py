@@ -1,0 +1,151 @@
+"""Time and memory of fits to many rows; ``python benchmarks/scale.py --big`` adds 10⁸ rows.
+
+Subjects are seen over ten irregular intervals each, all end points different. Every measurement
+runs in a process of its own, so that its peak of memory is its own. Limits: at 10⁷ rows the
+whole default fit without frailty takes at most three times as long as polars takes to read the
+same Parquet file and group it by (start, stop) in the same run, with less than 4 GB at the peak;
+with gamma frailty at most twice the plain fit; time and memory per row do not grow.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results" / "scale.json"
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+PIECE = 1_000_000
+GIGABYTE = 1e9
+
+_POLARS = """
+import polars as pl
+print(len(pl.read_parquet({path!r}).group_by("start", "stop").agg(pl.col("count").sum())))
+"""
+_FIT = """
+import gp4c
+source = gp4c.scan_panel({path!r})
+model = gp4c.GP4C(n_inducing=30, effect={effect!r}, random_state=0).fit(source)
+print(model.compression_)
+"""
+_SUMS = """
+import gp4c
+from gp4c.design.streaming import sum_source
+source = gp4c.scan_panel({path!r})
+sums = sum_source(source, effect="gamma")
+print(sums.n_subjects)
+"""
+#: runs code and prints wall-clock seconds and the peak of memory as a last line of JSON
+_MEASURED = """
+import json, resource, sys, time
+code = sys.argv[1]
+began = time.perf_counter()
+exec(code)
+seconds = time.perf_counter() - began
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"seconds": seconds, "peak_bytes": peak}))
+"""
+
+
+def write_rows(folder: Path, n_rows: int, frailty: float | None = None) -> str:
+    """Write rows in pieces of a million, one file each; return what reads them."""
+    import numpy as np
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    for number, first in enumerate(range(0, n_rows, PIECE)):
+        rng = np.random.default_rng([n_rows, number])
+        subjects = min(PIECE, n_rows - first) // 10
+        entry, length = rng.uniform(0, 6, (subjects, 1)), rng.uniform(20, 54, (subjects, 1))
+        stop = entry + length * np.cumsum(rng.dirichlet(np.ones(10), subjects), axis=1)
+        start = np.concatenate([entry, stop[:, :-1]], axis=1)
+        effect = 1.0 if frailty is None else rng.gamma(frailty, 1 / frailty, (subjects, 1))
+        rate = 0.2 * (1 + 0.6 * np.sin((start + stop) / 12))
+        count = rng.poisson(effect * rate * (stop - start))
+        label = np.repeat(np.arange(subjects) + first // 10, 10)
+        columns = {"subject": label, "start": start, "stop": stop, "count": count}
+        table = pa.table({name: np.ravel(values) for name, values in columns.items()})
+        parquet.write_table(table, folder / f"part-{number:04d}.parquet", row_group_size=2**17)
+    return f"{folder}/*.parquet"
+
+
+def measured(code: str) -> dict[str, float]:
+    """Run code in a fresh process; seconds (imports included) and peak of memory."""
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _MEASURED, code], capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    lines = run.stdout.strip().splitlines()
+    return {**json.loads(lines[-1]), "said": lines[0] if len(lines) > 1 else ""}
+
+
+def measure_size(n_rows: int, effects: tuple[str | None, ...]) -> dict[str, object]:
+    """Polars and the fits on one size, in turn."""
+    folder = Path(tempfile.mkdtemp(prefix="gp4c-scale-"))
+    try:
+        path = write_rows(folder, n_rows)
+        row: dict[str, object] = {"rows": n_rows, "load": os.getloadavg()[0]}
+        if n_rows <= SIZES[-1]:
+            row["polars"] = measured(_POLARS.format(path=path))
+        row["sums"] = measured(_SUMS.format(path=path))
+        for effect in effects:
+            row[effect or "plain"] = measured(_FIT.format(path=path, effect=effect))
+    finally:
+        shutil.rmtree(folder)
+    return row
+
+
+def report(row: dict[str, object]) -> None:
+    n_rows = row["rows"]
+    assert isinstance(n_rows, int)
+    for name in ("polars", "sums", "plain", "gamma"):
+        found = row.get(name)
+        if isinstance(found, dict):
+            seconds, peak = found["seconds"], found["peak_bytes"]
+            per_row = seconds / n_rows * 1e6
+            print(
+                f"{n_rows:>11,} rows  {name:<7}{seconds:8.2f} s  {per_row:9.3f} µs/row"
+                f"  peak {peak / GIGABYTE:5.2f} GB",
+                flush=True,
+            )
+
+
+def check(rows: list[dict]) -> None:
+    """Raise if a limit is broken."""
+    largest = next(row for row in rows if row["rows"] == SIZES[-1])
+    ratio = largest["plain"]["seconds"] / largest["polars"]["seconds"]
+    print(f"plain fit / polars at 10⁷ rows: {ratio:.2f} (limit 3)")
+    with_frailty = largest["gamma"]["seconds"] / largest["plain"]["seconds"]
+    print(f"gamma / plain at 10⁷ rows: {with_frailty:.2f} (limit 2)")
+    assert ratio <= 3, f"a plain fit takes {ratio:.1f} times as long as polars"
+    assert with_frailty <= 2, f"frailty takes {with_frailty:.1f} times as long as a plain fit"
+    assert largest["plain"]["peak_bytes"] < 4 * GIGABYTE, "more than 4 GB"
+    per_row = [row["sums"]["seconds"] / row["rows"] for row in rows[-2:]]
+    assert per_row[1] < 1.3 * per_row[0], "time per row grows"
+
+
+def main(big: bool = False) -> None:
+    rows = []
+    for n_rows in SIZES:
+        rows.append(measure_size(n_rows, (None, "gamma")))
+        report(rows[-1])
+    if big:
+        needed, free = 45 * 10**8, shutil.disk_usage(tempfile.gettempdir()).free
+        assert free > 2 * needed, f"10⁸ rows need {2 * needed / GIGABYTE:.0f} GB of disk"
+        rows.append(measure_size(10**8, (None, "gamma")))
+        report(rows[-1])
+        assert rows[-1]["plain"]["peak_bytes"] < 4 * GIGABYTE, "more than 4 GB"
+    elif RESULTS.exists():  # a run at 10⁸ rows stays on record
+        rows += [row for row in json.loads(RESULTS.read_text())["sizes"] if row["rows"] > SIZES[-1]]
+    document = {"date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count(), "sizes": rows}
+    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+    check([row for row in rows if row["rows"] <= SIZES[-1]])
+
+
+if __name__ == "__main__":
+    main(big="--big" in sys.argv)
