@@ -42,7 +42,12 @@ class What(StrEnum):
 
 def reproduce(
     what: Annotated[
-        list[What] | None, typer.Argument(help="Tables and figures; all if absent.")
+        list[What] | None,
+        typer.Argument(
+            metavar="[WHAT]...",
+            help="Which of: all (if absent), table1 to table4, fig-bound, fig-synthetic, "
+            "fig-inducing, fig-subjects, fig-bladder.",
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each setting.")] = 40,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
@@ -121,7 +126,9 @@ def _write_and_tell(
     if made.found:
         pack(made.found, store.version, folders[0] / "trials.jsonl.gz")
     for folder in folders:
-        written += write_page(folder, title, made.sections, plan, made.found, store.version)
+        written += write_page(
+            folder, title, made.sections, plan, made.found, store.version, made.missing
+        )
     for outcome in made.failed:
         typer.echo(f"gp4c: {outcome.task}: {outcome.error}", err=True)
     if made.missing:

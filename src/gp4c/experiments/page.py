@@ -16,9 +16,11 @@ IMAGES = Path("images") / "reproduction"
 _DPI = 130
 
 
-def page(sections: Sequence[Section], plan: Plan, found: Found, version: str) -> str:
-    """Markdown of the whole page."""
-    lines = ["# The paper, reproduced", "", *_introduction(plan, found, version)]
+def page(
+    sections: Sequence[Section], plan: Plan, found: Found, version: str, missing: int = 0
+) -> str:
+    """Markdown of the whole page; `missing` trials are not there yet."""
+    lines = ["# The paper, reproduced", "", *_introduction(plan, found, version, missing)]
     summary = [f"* {line}" for section in sections for line in section.summary]
     if summary:
         lines += ["## In short", "", *summary, ""]
@@ -34,13 +36,15 @@ def page(sections: Sequence[Section], plan: Plan, found: Found, version: str) ->
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _introduction(plan: Plan, found: Found, version: str) -> Lines:
+def _introduction(plan: Plan, found: Found, version: str, missing: int) -> Lines:
     short = (
         f"**Preliminary: {plan.trials} trial{'s' if plan.trials > 1 else ''} of each setting, "
         f"where the paper has {paper.TRIALS}.** "
         if plan.trials < paper.TRIALS
         else ""
     )
+    if missing:
+        short += f"**{missing:,} trials are not there yet.** "
     seconds = np.array([record.get("cpu_seconds", np.nan) for record in found.values()])
     total = float(np.nansum(seconds)) / 60
     return [
@@ -58,7 +62,13 @@ def _introduction(plan: Plan, found: Found, version: str) -> Lines:
 
 
 def write_page(
-    folder: Path, name: str, sections: Sequence[Section], plan: Plan, found: Found, version: str
+    folder: Path,
+    name: str,
+    sections: Sequence[Section],
+    plan: Plan,
+    found: Found,
+    version: str,
+    missing: int = 0,
 ) -> list[Path]:
     """Write the page and its figures into a folder; return the files."""
     from gp4c.atomic import write_text
@@ -73,5 +83,5 @@ def write_page(
             save_figure(picture.draw, path, size=picture.size, dpi=_DPI)
             written.append(path)
     target = folder / f"{name}.md"
-    write_text(target, page(sections, plan, found, version))
+    write_text(target, page(sections, plan, found, version, missing))
     return [target, *written]

@@ -86,7 +86,9 @@ def test_an_interrupted_run_exits_with_130_and_resumes(tmp_path, monkeypatch):
     done = call(*common, "--report-only")
     assert done.exit_code == 0
     assert "2 trials are not there yet" in done.stderr
-    assert "Synthetic A, 2 trials" in (tmp_path / "fig-subjects.md").read_text(encoding="utf-8")
+    text = (tmp_path / "fig-subjects.md").read_text(encoding="utf-8")
+    assert "Synthetic A, 2 trials" in text
+    assert "**2 trials are not there yet.**" in text
     fake_study(monkeypatch)
     done = call(*common)
     assert done.exit_code == 0
