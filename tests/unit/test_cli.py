@@ -79,6 +79,37 @@ def test_describe_reads_visits_cumulative_counts_and_exposure(workplace):
     assert "weeks" in done.stdout
 
 
+def test_a_spreadsheet_from_another_country(workplace):
+    # semicolons, decimal commas, accents in an old encoding, dates of inspections
+    rows = "Pumpe;Datum;Ausfälle;Last\nA;2024-01-01;0;1,5\nA;2024-03-01;2;1,5\nB;2024-02-01;1;0,5\n"
+    (workplace / "p.csv").write_bytes(rows.encode("latin-1"))
+    line = "describe p.csv --subject Pumpe --time Datum --count Ausfälle"
+    refused = run(line)
+    assert refused.exit_code == 2
+    assert "pass its encoding, such as --encoding 'latin-1'" in refused.stderr
+    line += " --encoding latin-1"
+    assert "pass --delimiter ';'" in run(line).stderr
+    line += " --delimiter ';' --decimal ,"
+    assert "or --origin first for each subject's first visit" in run(line).stderr
+    done = run(f"{line} --origin 2023-12-31 --exposure Last --time-unit days")
+    assert done.exit_code == 0, done.output
+    assert number_after("exposure", done.stdout) == 1.5 * (1 + 60) + 0.5 * 32
+    # what was found at a visit that only starts the observation belongs to no interval
+    assert "must have count 0; subject B has 1" in run(f"{line} --origin first").stderr
+
+
+def test_dates_of_another_country_are_explained(workplace):
+    (workplace / "p.csv").write_text("id,from,to,n\n1,01.02.2024,03.04.2024,1\n")
+    assert "dates are written year-month-day" in run("describe p.csv").stderr
+
+
+def test_origin_may_be_a_number_or_a_column(workplace):
+    (workplace / "v.csv").write_text("id,week,n,entry\na,5,1,2\nb,6,0,3\n")
+    line = "describe v.csv --time week"
+    assert number_after("time observed", run(f"{line} --origin 1").stdout) == 9
+    assert number_after("time observed", run(f"{line} --origin entry").stdout) == 6
+
+
 def test_describe_takes_a_data_set_and_standard_input():
     assert number_after("subjects", run("describe bladder").stdout) == 85
     assert "(0, 60)" in run("describe bladder --window 0 60").stdout

@@ -23,10 +23,13 @@ from gp4c.cli.progress import working
 from gp4c.cli.tables import (
     CountOption,
     CumulativeOption,
+    DecimalOption,
     DelimiterOption,
     DropMissingOption,
+    EncodingOption,
     ExposureOption,
     FileArgument,
+    OriginOption,
     StartOption,
     StopOption,
     SubjectOption,
@@ -58,10 +61,13 @@ def compare(
     time: TimeOption = None,
     exposure: ExposureOption = None,
     cumulative: CumulativeOption = False,
+    origin: OriginOption = None,
     time_unit: TimeUnitOption = None,
     window: WindowOption = None,
     drop_missing: DropMissingOption = False,
     delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
     reference: Annotated[
         str | None, typer.Option(help="Group to compare with; the first if absent.")
     ] = None,
@@ -85,7 +91,7 @@ def compare(
     panel = read_source(
         file, subject=subject, start=start, stop=stop, count=count, time=time, exposure=exposure,
         cumulative=cumulative, time_unit=time_unit, window=window, drop_missing=drop_missing,
-        delimiter=delimiter,
+        delimiter=delimiter, decimal=decimal, encoding=encoding, origin=origin,
     )  # fmt: skip
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
         found = compare_groups(

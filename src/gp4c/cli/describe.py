@@ -11,10 +11,13 @@ from gp4c.cli.outputs import OutOption, say_written, write_all
 from gp4c.cli.tables import (
     CountOption,
     CumulativeOption,
+    DecimalOption,
     DelimiterOption,
     DropMissingOption,
+    EncodingOption,
     ExposureOption,
     FileArgument,
+    OriginOption,
     StartOption,
     StopOption,
     SubjectOption,
@@ -42,10 +45,13 @@ def describe(
     time: TimeOption = None,
     exposure: ExposureOption = None,
     cumulative: CumulativeOption = False,
+    origin: OriginOption = None,
     time_unit: TimeUnitOption = None,
     window: WindowOption = None,
     drop_missing: DropMissingOption = False,
     delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
     order: Annotated[Order, typer.Option(help="Subjects in the picture, by ...")] = Order.LABEL,
     out: OutOption = None,
 ) -> None:
@@ -68,6 +74,9 @@ def describe(
         window=window,
         drop_missing=drop_missing,
         delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        origin=origin,
     )
     summary = panel.summary()
     typer.echo(str(summary))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import functools
+import re
 import sys
 import warnings
 from collections.abc import Callable
@@ -13,6 +14,11 @@ from gp4c.exceptions import GP4CError, GP4CWarning
 
 #: exit codes: the user can mend it; Ctrl-C
 USER_ERROR, INTERRUPTED = 2, 130
+# arguments of the library that have an option of the same name, where a message advises them
+_ARGUMENT = re.compile(
+    r"(read_panel takes|pass|with|such as) "
+    r"(subject|start|stop|count|time|exposure|delimiter|decimal|encoding)="
+)
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -27,7 +33,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
         except GP4CError as error:
-            fail(str(error))
+            fail(in_options(str(error)))
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of a pipe has seen enough
                 raise
@@ -35,6 +41,15 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(f"{place}{error.strerror or error}")
 
     return run
+
+
+def in_options(message: str) -> str:
+    """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
+    message = message.replace("; found origin=0.0", "").replace("origin=None", "--origin first")
+    message = message.replace(" origin=", " --origin ")
+    return _ARGUMENT.sub(
+        lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message
+    )
 
 
 def fail(message: str) -> NoReturn:

@@ -29,9 +29,12 @@ from gp4c.cli.progress import working
 from gp4c.cli.tables import (
     CountOption,
     CumulativeOption,
+    DecimalOption,
     DelimiterOption,
     DropMissingOption,
+    EncodingOption,
     ExposureOption,
+    OriginOption,
     StartOption,
     StopOption,
     SubjectOption,
@@ -63,10 +66,13 @@ def report(
     time: TimeOption = None,
     exposure: ExposureOption = None,
     cumulative: CumulativeOption = False,
+    origin: OriginOption = None,
     time_unit: TimeUnitOption = None,
     window: WindowOption = None,
     drop_missing: DropMissingOption = False,
     delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
     formula: FormulaOption = None,
@@ -97,6 +103,7 @@ def report(
                 file, subject=subject, start=start, stop=stop, count=count, time=time,
                 exposure=exposure, cumulative=cumulative, time_unit=time_unit, window=window,
                 drop_missing=drop_missing, delimiter=delimiter,
+                decimal=decimal, encoding=encoding, origin=origin,
             )  # fmt: skip
             panel = with_covariates(panel, formula, drop_missing)
             parts = _from_table(panel, by, model, effect, formula, seed, bootstrap, say)

@@ -51,6 +51,14 @@ CumulativeOption: TypeAlias = Annotated[
         rich_help_panel=_READING,
     ),
 ]
+OriginOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="With --time: where first intervals start. A time or date, 0 if absent; a column of "
+        "entry times; or first, for each subject's first visit.",
+        rich_help_panel=_READING,
+    ),
+]
 TimeUnitOption: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Unit of time; dates are converted to it.", rich_help_panel=_READING),
@@ -69,6 +77,14 @@ DropMissingOption: TypeAlias = Annotated[
 ]
 DelimiterOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Between cells of a CSV file.", rich_help_panel=_READING)
+]
+DecimalOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Decimal mark of a CSV file, a point if absent.", rich_help_panel=_READING),
+]
+EncodingOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Of a CSV file, UTF-8 if absent; e.g. latin-1.", rich_help_panel=_READING),
 ]
 
 
@@ -92,8 +108,21 @@ def read_source(source: str, *, drop_missing: bool = False, **options: Any) -> P
             return _with_options(load_dataset(source), options)
         _suggest_dataset(source, list_datasets())
     missing = "drop" if drop_missing else "error"
+    options = {name: value for name, value in options.items() if value is not None}
+    if "origin" in options:
+        options["origin"] = _origin(options["origin"])
     file: Any = sys.stdin.buffer if source == "-" else source
     return read_panel(file, missing=missing, **options)
+
+
+def _origin(text: str) -> str | float | None:
+    """Where first intervals start: a number, each subject's first visit, or a date or column."""
+    if text == "first":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _suggest_dataset(source: str, known: list[str]) -> None:

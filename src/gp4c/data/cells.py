@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
@@ -134,12 +135,24 @@ def comma_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
     return "; if that is a decimal comma, read_panel takes decimal=','" if digits.isdigit() else ""
 
 
+def date_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
+    """Say how dates are written if the first unreadable cell looks like another way."""
+    rows = np.flatnonzero(unreadable)
+    value = str(column.iloc[rows[0]]).strip() if len(rows) else ""
+    parts = re.split(r"[./\- ]", value)
+    looks_so = len(parts) == 3 and sum(part.isdigit() for part in parts) >= 2
+    looks_so = looks_so and len(parts[0]) < 4  # else it is a day that does not exist
+    return "; dates are written year-month-day, such as 2024-01-31" if looks_so else ""
+
+
 def check_cells(
     problems: Problems, name: str, column: pd.Series[Any], numbers: Numbers, what: str = "a number"
 ) -> None:
     """Flag cells that are missing, not a number or not finite."""
     problems.flag(numbers.missing, f"{name!r} must be {what}", lambda row: "the cell is missing")
     hint = comma_hint(column, numbers.unreadable)
+    if "date" in what:
+        hint = hint or date_hint(column, numbers.unreadable)
     problems.flag(
         numbers.unreadable,
         f"{name!r} must be {what}",
