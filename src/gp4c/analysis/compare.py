@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from gp4c.analysis.comparison import Comparison
 from gp4c.exceptions import PanelDataError
+from gp4c.models.sharing import fit_shared
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
 
 TESTS = ("level", "curve")
+SHARED = (None, "hyper")
 
 
 def compare(
@@ -22,6 +24,7 @@ def compare(
     model: Any = None,
     *,
     reference: Any = None,
+    share: str | None = None,
     test: str = "level",
     n_permutations: int = 9999,
     bayes_factor: bool = True,
@@ -35,10 +38,14 @@ def compare(
     by : str
         Covariate of the subjects that says which group they are in.
     model : estimator, optional
-        Fitted to each group separately, nothing shared; default :class:`gp4c.GP4C` with its
-        defaults. It must give a posterior (GP4C, GP3).
+        Fitted to each group; default :class:`gp4c.GP4C` with its defaults. It must give a
+        posterior (GP4C, GP3).
     reference : level of `by`, optional
         The group that the others are compared with; default the first in sorted order.
+    share : {None, "hyper"}
+        None fits the groups separately, nothing shared. "hyper": one smoothness, relative
+        variation and frailty for all, found from everybody, with a curve and a level for each
+        group; steadier where a group is small (:mod:`gp4c.models.sharing`).
     test : {"level", "curve"}
         What the permutation test looks for. "level": more events or fewer, as the log-rank test
         does. "curve": also another course over time, such as curves that cross, at the price of
@@ -76,13 +83,20 @@ def compare(
     """
     if test not in TESTS:
         raise ValueError(f"test must be 'level' or 'curve', not {test!r}")
+    if share not in SHARED:
+        raise ValueError(f"share must be None or 'hyper', not {share!r}")
     codes, groups = _groups(panel, by, reference)
     estimator = _default_model() if model is None else model
-    fits = {name: _fit(estimator, panel[codes == g]) for g, name in enumerate(groups)}
-    pooled = _fit(estimator, panel) if bayes_factor else None
+    parts = {name: panel[codes == g] for g, name in enumerate(groups)}
+    pooled = _fit(estimator, panel) if bayes_factor or share else None
+    if share is None:
+        fits, factor = {name: _fit(estimator, part) for name, part in parts.items()}, None
+    else:
+        shared = fit_shared(pooled, panel, parts)
+        fits, factor = shared.models, shared.log_bayes_factor
     return Comparison(
         panel, by, groups, fits, pooled, codes, test, n_permutations, random_state,
-        _notes(pooled),
+        _notes(pooled), shared_log_bayes_factor=factor,
     )  # fmt: skip
 
 

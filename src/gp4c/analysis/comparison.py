@@ -54,6 +54,8 @@ class Comparison:
         Permutation test of one curve for all groups.
     notes : tuple of str
         What to keep in mind.
+    shared_log_bayes_factor : float or None
+        The log Bayes factor where groups share their hyper-parameters.
     """
 
     panel: PanelCounts = field(repr=False)
@@ -66,6 +68,7 @@ class Comparison:
     n_permutations: int
     random_state: int
     notes: tuple[str, ...] = ()
+    shared_log_bayes_factor: float | None = None
     _cache: dict[Any, Floats] = field(default_factory=dict, repr=False)
 
     # -- curves -----------------------------------------------------------------------------
@@ -136,6 +139,8 @@ class Comparison:
         Positive: the data speak for different curves. NaN without the pooled fit, or where the
         hyper-parameters were maximised instead of integrated: that gives no evidence.
         """
+        if self.shared_log_bayes_factor is not None:
+            return self.shared_log_bayes_factor
         if self.pooled is None or getattr(self.pooled, "hyper", None) != "integrate":
             return float("nan")
         each = sum(fit.log_evidence_ for fit in self.models.values())
