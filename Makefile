@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 NO_BROWSER := No Chromium found and none could be installed (that takes apt and root). Install chromium with the package manager of this machine, then run make test-browser again.
 
-.PHONY: demo test lint format bench docs test-browser chromium clean
+.PHONY: demo test lint format bench docs pictures readme test-browser chromium clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -32,6 +32,14 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
+
+# Pictures and numbers of the README, and its tables from these and the benchmarks' results.
+pictures: $(VENV)/.browser
+	$(BIN)/python docs/images/make_images.py
+	$(MAKE) --no-print-directory readme
+
+readme: $(VENV)/.installed
+	$(BIN)/python docs/_extensions/readme_tables.py
 
 test-browser: $(VENV)/.browser
 	GP4C_TEST_BROWSER=1 $(BIN)/python -m pytest tests/browser
