@@ -1,5 +1,7 @@
-"""Draws the pictures of the README and the guides: ``python docs/images/make_images.py``."""
+"""Draws the pictures of the README and the guides and keeps their numbers: ``make pictures``."""
 
+import json
+import warnings
 from pathlib import Path
 
 import gp4c
@@ -27,9 +29,35 @@ def main() -> None:
     save("bladder-ratio.png", lambda ax: plot_ratio(found, ax, curve="cumulative"))
     save("bladder-intensity.png", lambda ax: plot_intensity(curves["placebo"], ax, panel=placebo))
     take_picture_of(report)
-    print(found)  # the numbers that the README quotes
-    for arm, summary in report.summaries.items():
-        print(arm, summary["mean number of events"].text)
+    (HERE / "bladder.json").write_text(json.dumps(numbers(found), indent=1) + "\n")
+
+
+def numbers(found) -> dict:
+    """What the README says of the trial."""
+    end = found.panel.window[1]
+    arms = {}
+    for arm in found.groups:
+        part, model = found.panel.where(treatment=arm), found.models[arm]
+        low, high = model.cumulative_band(end)
+        mean = [float(v) for v in (model.cumulative(end), low, high)]
+        arms[arm] = {"subjects": part.n_subjects, "events": part.n_events, "mean": mean}
+    with warnings.catch_warnings():  # of what the number is to show
+        warnings.simplefilter("ignore", gp4c.exceptions.OverdispersionWarning)
+        alone = compare(found.panel, "treatment", gp4c.GP4C(effect=None), n_permutations=9)
+    return {
+        "end": end,
+        "horizon": float(found.horizon),
+        "arms": list(found.groups),
+        "by_arm": arms,
+        "ratio": ratio_at(found, found.horizon),
+        "ratio_without_effects": ratio_at(alone, found.horizon),
+        "p_value": float(found.p_value),
+    }
+
+
+def ratio_at(found, time) -> list[float]:
+    low, high = found.ratio_band(time, curve="cumulative")
+    return [float(v) for v in (found.ratio(time, curve="cumulative"), low, high)]
 
 
 def take_picture_of(report) -> None:
