@@ -24,15 +24,19 @@ from gp4c.cli.estimators import (
     make_estimator,
     with_covariates,
 )
+from gp4c.cli.large import SchedulerOption, fit_in_parts, in_parts, scan_source
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
 from gp4c.cli.tables import (
     CountOption,
     CumulativeOption,
+    DecimalOption,
     DelimiterOption,
     DropMissingOption,
+    EncodingOption,
     ExposureOption,
     FileArgument,
+    OriginOption,
     StartOption,
     StopOption,
     SubjectOption,
@@ -52,10 +56,14 @@ def fit(
     time: TimeOption = None,
     exposure: ExposureOption = None,
     cumulative: CumulativeOption = False,
+    origin: OriginOption = None,
     time_unit: TimeUnitOption = None,
     window: WindowOption = None,
     drop_missing: DropMissingOption = False,
     delimiter: DelimiterOption = None,
+    decimal: DecimalOption = None,
+    encoding: EncodingOption = None,
+    scheduler: SchedulerOption = None,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
     formula: FormulaOption = None,
@@ -72,19 +80,26 @@ def fit(
     Prints a summary; with --out also writes the fitted model (fit.json), its curves
     (curves.csv), effects of covariates (effects.csv), plots and the summary.
 
+    Files named by a pattern, such as "visits/*.parquet", may be larger than memory.
+
     Example: gp4c fit visits.csv --out results
     """
-    panel = read_source(
-        file, subject=subject, start=start, stop=stop, count=count, time=time, exposure=exposure,
-        cumulative=cumulative, time_unit=time_unit, window=window, drop_missing=drop_missing,
-        delimiter=delimiter,
-    )  # fmt: skip
-    panel = with_covariates(panel, formula, drop_missing)
+    options: dict[str, Any] = {
+        "subject": subject, "start": start, "stop": stop, "count": count, "time": time,
+        "exposure": exposure, "cumulative": cumulative, "time_unit": time_unit, "window": window,
+        "drop_missing": drop_missing, "delimiter": delimiter, "decimal": decimal,
+        "encoding": encoding, "origin": origin,
+    }  # fmt: skip
     with working("fitting", quiet=quiet or as_json) as say:
-        fitted = fit_groups(
-            panel, by, lambda: make_estimator(model, effect, seed, formula),
-            bootstraps=bootstrap, seed=seed, say=say,
-        )  # fmt: skip
+        if in_parts(file, scheduler):
+            source = scan_source(file, **options, by=by, formula=formula)
+            fitted = fit_in_parts(source, make_estimator(model, effect, seed), scheduler, say)
+        else:
+            panel = with_covariates(read_source(file, **options), formula, drop_missing)
+            fitted = fit_groups(
+                panel, by, lambda: make_estimator(model, effect, seed, formula),
+                bootstraps=bootstrap, seed=seed, say=say,
+            )  # fmt: skip
         say("summing up")
         result = FitResult(fitted, by, level, seed, with_curves=out is not None)
         if not quiet:

@@ -19,8 +19,10 @@ SchedulerOption: TypeAlias = Annotated[
     ),
 ]
 
+#: seconds to wait for a scheduler
+PATIENCE = 20
 #: options of a table that make sense only for a file that is read whole
-_WHOLE = ("time", "cumulative", "delimiter", "decimal", "encoding", "by", "formula")
+_WHOLE = ("origin", "time", "cumulative", "delimiter", "decimal", "encoding", "by", "formula")
 
 
 def in_parts(file: str, scheduler: str | None = None) -> bool:
@@ -67,6 +69,6 @@ def _connected(scheduler: str) -> Any:
     except ImportError:
         raise MissingExtraError("--scheduler needs Dask: install gp4c[dask]") from None
     try:
-        return Client(scheduler, timeout=20)  # type: ignore[no-untyped-call]
+        return Client(scheduler, timeout=PATIENCE)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise typer.BadParameter(f"no Dask scheduler answers at {scheduler!r}: {error}") from None

@@ -230,9 +230,26 @@ def _fit_rows(model: Any) -> Iterator[Row]:
         steps = f"{model.n_iter_} step{'' if model.n_iter_ == 1 else 's'}"
         text = f"yes, after {steps}" if model.converged_ else f"NO, stopped after {steps}"
         yield Row(section, "converged", text, bool(model.converged_))
+    if getattr(model, "compression_", None) is not None:
+        yield Row(section, "rows", _compression(model.compression_))
     draws = len(next(iter(model.bootstrap_.values()))) if hasattr(model, "bootstrap_") else 0
     if draws:
         yield Row(section, "bands", f"{draws} bootstrap samples of the subjects", draws)
+
+
+def _compression(how: dict[str, Any]) -> str:
+    """What stands for the rows of a large table, and how closely."""
+    if how["method"] != "nodes":
+        return f"{how['n_rows']:,} rows as {how['n_intervals']:,} different intervals, exactly"
+    text = (
+        f"{how['n_rows']:,} rows as {how['n_intervals']:,} weighted intervals; the objective is "
+        f"within {how['error']:.1g} nats of theirs ({how['relative_error']:.0e} of it)"
+    )
+    if how["below_exact"]:
+        text += (
+            f"; the pointwise count term was used, {how['below_exact']:.1f} nats below the exact"
+        )
+    return text
 
 
 def _method(model: Any) -> str:
