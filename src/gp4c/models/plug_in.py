@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.data.sources import PanelSource
 from gp4c.exceptions import GP4CWarning
 from gp4c.inference.cells import group_sums
 from gp4c.inference.gamma_frailty import log_marginal
@@ -54,6 +55,11 @@ class PlugInEstimator(PanelEstimator):
 
     def _begin_fit(self, panel: PanelCounts) -> None:
         """Forget an earlier fit and set what every fit sets."""
+        if isinstance(panel, PanelSource):
+            raise TypeError(
+                f"{type(self).__name__} needs all rows in memory (gp4c.read_panel); of the "
+                "estimators only GP4C and GP4CW fit data that are read in parts"
+            )
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self.time_unit_ = panel.time_unit

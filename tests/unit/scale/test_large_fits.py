@@ -97,3 +97,9 @@ def test_a_source_without_events_has_an_answer() -> None:
     model = gp4c.GP4C(effect=None).fit(gp4c.scan_panel([frame]))
     assert model.data_summary_["n_events"] == 0
     assert 0 < model.cumulative(60.0 * 0.9) < 1
+
+
+@pytest.mark.parametrize("estimator", [gp4c.HomogeneousPoisson, gp4c.NPMPLE, gp4c.LocalEM])
+def test_estimators_that_need_the_rows_say_so(estimator: type) -> None:
+    with pytest.raises(TypeError, match=f"{estimator.__name__} needs all rows in memory"):
+        estimator().fit(gp4c.scan_panel([irregular_frame(4)]))
