@@ -9,8 +9,10 @@ from pathlib import Path
 
 import matplotlib as mpl
 import pytest
+from numpy.testing import assert_allclose
 from typer.testing import CliRunner
 
+import gp4c
 from gp4c.cli import app
 from gp4c.exceptions import OverdispersionWarning
 
@@ -78,6 +80,24 @@ def test_commands_run(path, workplace):
             assert done.output.strip()
 
 
+def test_the_readme_says_what_the_results_say():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert extension("readme_tables").renew(text) == text, "run `make readme`"
+
+
+def test_the_readme_says_what_its_own_example_finds():
+    found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")
+    said = json.loads((ROOT / "docs" / "images" / "bladder.json").read_text(encoding="utf-8"))
+    for arm, numbers in said["by_arm"].items():
+        model = found.models[arm]
+        now = [model.cumulative(53.0), *model.cumulative_band(53.0)]
+        assert_allclose(now, numbers["mean"], rtol=0.01, err_msg="run `make pictures`")
+    how = {"curve": "cumulative"}
+    now = [found.ratio(43.0, **how), *found.ratio_band(43.0, **how)]
+    assert_allclose(now, said["ratio"], rtol=0.01, err_msg="run `make pictures`")
+    assert found.p_value == said["p_value"]
+
+
 def test_the_readme_names_only_files_that_exist():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:]+)\)", text)
@@ -90,13 +110,18 @@ def test_the_readme_names_only_files_that_exist():
 RESULTS = ROOT / "benchmarks" / "results"
 
 
-@pytest.fixture(scope="module")
-def benchmark_page():
-    place = ROOT / "docs" / "_extensions" / "benchmark_page.py"
-    spec = importlib.util.spec_from_file_location("benchmark_page", place)
+def extension(name):
+    """A module that makes pages of the site."""
+    place = ROOT / "docs" / "_extensions" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, place)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def benchmark_page():
+    return extension("benchmark_page")
 
 
 def test_every_result_is_on_the_page_of_benchmarks(benchmark_page):
