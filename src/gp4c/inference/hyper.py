@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +55,8 @@ class Problem:
     tol: float = 1e-8
     _likelihoods: dict[int, Likelihood] = field(default_factory=dict)
     _scout: Problem | None = None
+    #: rough optima of the profile over length-scales, kept for the next search
+    rough: dict[tuple[float, float | None, LogPrior], Any] = field(default_factory=dict)
 
     def size_for(self, length_scale: float) -> int:
         """Inducing inputs that resolve the kernel at this length-scale, or the number given."""
@@ -84,12 +87,16 @@ class Problem:
             )
         return self._likelihoods[size]
 
+    def variant(self, **changes: Any) -> Problem:
+        """The problem with something changed, and nothing remembered."""
+        return replace(self, _likelihoods={}, _scout=None, rough={}, **changes)
+
     def scout(self) -> Problem:
         """The same problem with a cheap count term, for first looks."""
         if self.count_term != "exact":
             return self
         if self._scout is None:
-            self._scout = replace(self, count_term="pointwise", _likelihoods={})
+            self._scout = self.variant(count_term="pointwise")
         return self._scout
 
     def workspace(self, length_scale: float, size: int | None = None) -> Workspace:

@@ -1,9 +1,12 @@
 """Integration over the hyper-parameters with a small deterministic design, as INLA does.
 
-The posterior of the length-scale is skewed and may have two modes, so ln a gets a grid; given
-a, the posterior of (ln γ, g) is close to Gaussian and gets the unscented design around its
-mode. Every point's weight is its actual posterior density (bound plus log prior) relative to
-the Gaussian that placed it. α of a frailty stays at its conditional mode.
+With few events the posterior of the hyper-parameters is wide and skewed, so that a design around
+its mode misses much of it. In the coordinates of their prior it has a simple shape: the
+length-scale ln a and the relative variation s = ln(√γ/g) get a grid whose steps follow the
+curvature; the level l = ln(g² + γ), which the data always know, is put at its conditional mode
+and its spread is added to the covariance of q (docs/maths.md, section 10). Every point's weight
+is its posterior density, from the evidence by importance sampling. α of a frailty stays at its
+conditional mode.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.inference.curvature import expected_curvature
 from gp4c.inference.hyper import (
     MAX_LENGTH_SCALE,
     MEAN_BOUNDS,
@@ -21,35 +25,39 @@ from gp4c.inference.hyper import (
     Optimum,
     Problem,
     climb,
-    scout_workspace,
     solve_q,
 )
+from gp4c.inference.importance import log_evidence
 from gp4c.inference.signs import sign_modes
 from gp4c.inference.sparse_prior import Hyper
 
 Floats = NDArray[np.float64]
 
-#: step of the grid in ln a
-STEP = 0.35
+#: steps of the grids, in standard deviations of the posterior: the trapezoid rule errs by
+#: 2 exp(−2π²/step²), 3e-5 of a Gaussian's mass
+STEP = 1.3
+#: shortest and longest steps in ln a and in s
+LENGTH_STEPS, VARIATION_STEPS = (0.12, 0.55), (0.2, 0.9)
 #: log-densities this far below the best are left out
 CUTOFF = 4.5
-#: grid points lighter than this are represented by their mode alone
-LIGHT = 0.02
-#: least curvature of the log density over (ln γ, g): a flatter direction is taken to be this flat
-FLAT = 0.25
+#: points lighter than this are left out
+LIGHT = 2e-3
 #: sign patterns lighter than this are left out
-LIGHT_PATTERN = 0.03
-#: tolerance of q at the points of the design, in nats
-E_TOL = 5e-3
-_MEAN_STEP, _VARIANCE_STEP, _SHAPE_STEP = 0.03, 0.2, 0.05
+LIGHT_PATTERN = 0.01
+#: tolerance, in nats, of q at the points of the design and of the modes along the ridge
+E_TOL, RIDGE_TOL = 0.03, 0.05
+#: gain in the level, in nats, for which q is solved again
+LEVEL_GAIN = 0.1
+_SHAPE_STEP = 0.05
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """An optimum over q and its share of the posterior."""
+    """An optimum over q, its share of the posterior, and what one sd of the level adds to v."""
 
     optimum: Optimum
     weight: float
+    shift: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,15 @@ class Integration:
     log_evidence: float
 
 
+@dataclass(frozen=True)
+class _Point:
+    """An optimum at one (a, s), and the log density there with the level integrated out."""
+
+    optimum: Optimum
+    log_density: float
+    shift: Floats | None = None
+
+
 def integrate(
     problem: Problem,
     peaks: list[Optimum],
@@ -67,33 +84,26 @@ def integrate(
     free: tuple[bool, bool, bool, bool],
     log_prior: LogPrior,
 ) -> Integration:
-    """Mixture over hyper-parameters and sign patterns around the given modes.
-
-    The log evidence is that of the bound: Laplace's approximation over (ln γ, g) and ln α, the
-    trapezoid rule over ln a.
-    """
+    """Mixture over hyper-parameters and sign patterns around the given modes."""
     ridge = _ridge(problem, peaks, free, log_prior)
-    densities = np.array([point.value for point in ridge])
     widths = _trapezoid(np.log([point.hyper.length_scale for point in ridge]))
-    covariances = [_conditional_covariance(problem, point, free, log_prior) for point in ridge]
-    spread = np.array([np.sqrt(np.linalg.det(c)) if c.size else 1.0 for c in covariances])
-    weights = widths * spread * np.exp(densities - densities.max())
-    dimension = free[1] + free[2]
-    log_evidence = densities.max() + np.log(weights.sum()) + dimension / 2 * np.log(2 * np.pi)
-    log_evidence += shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
+    points: list[_Point] = []
+    best = -np.inf
+    for mode, width in zip(ridge, widths, strict=True):
+        across, step = _across(mode, free, log_prior, best)
+        best = max([best, *(point.log_density for point in across)])
+        cell = np.log(width * step)
+        points += [replace(point, log_density=point.log_density + cell) for point in across]
+    densities = np.array([point.log_density for point in points])
+    weights = np.exp(densities - densities.max())
+    total = densities.max() + np.log(weights.sum())
+    total += shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
     weights /= weights.sum()
-    parts: list[Weighted] = []
-    for point, covariance, weight in zip(ridge, covariances, weights, strict=True):
-        design = [Weighted(point, 1.0)]
-        if weight > LIGHT and covariance.size:
-            design = _unscented(point, covariance, free, log_prior)
-        total = sum(part.weight for part in design)
-        parts += [replace(part, weight=weight * part.weight / total) for part in design]
-    parts = [part for part in parts if part.weight > 1e-4]
-    parts = _with_sign_patterns(problem, parts)
-    total = sum(part.weight for part in parts)
-    parts = [replace(part, weight=part.weight / total) for part in parts]
-    return Integration(parts, float(log_evidence))
+    parts = [Weighted(p.optimum, float(w), p.shift) for p, w in zip(points, weights, strict=True)]
+    parts = _with_sign_patterns([part for part in parts if part.weight > LIGHT])
+    weight = sum(part.weight for part in parts)
+    parts = [replace(part, weight=part.weight / weight) for part in parts]
+    return Integration(parts, float(total))
 
 
 def shape_laplace(at: Optimum, log_prior: LogPrior) -> float:
@@ -123,17 +133,18 @@ def _ridge(
     """Optima over (γ, g, α) along a grid in ln a that covers all peaks, increasing in a."""
     best = max(peaks, key=lambda peak: peak.value)
     origin = np.log(best.hyper.length_scale)
+    step = _step(expected_curvature(best.work, best.hyper, best.estep.q)[0, 0], LENGTH_STEPS)
     lowest = np.log(problem.smallest_length_scale(problem.n_inducing))
-    farthest = [round((np.log(peak.hyper.length_scale) - origin) / STEP) for peak in peaks]
+    farthest = [round((np.log(peak.hyper.length_scale) - origin) / step) for peak in peaks]
     points = {0: best}
     for direction in (-1, 1):
         position, near = direction, best
-        while lowest <= origin + position * STEP <= np.log(MAX_LENGTH_SCALE):
-            length_scale = float(np.exp(origin + position * STEP))
+        while lowest <= origin + position * step <= np.log(MAX_LENGTH_SCALE):
+            length_scale = float(np.exp(origin + position * step))
             near = climb(
                 problem, near.hyper.with_length_scale(length_scale), free=(False, *free[1:]),
                 log_prior=log_prior, near=near.estep, size=_size(problem, near, length_scale),
-                tol=10 * E_TOL, max_iter=4,
+                tol=RIDGE_TOL, max_iter=4,
             )  # fmt: skip
             beyond = position * direction > max(direction * f for f in farthest)
             if near.value < best.value - CUTOFF and beyond:
@@ -142,6 +153,11 @@ def _ridge(
             position += direction
     kept = [points[i] for i in sorted(points)]
     return [point for point in kept if point.value > best.value - 2 * CUTOFF]
+
+
+def _step(curvature: float, limits: tuple[float, float]) -> float:
+    """Step of a grid for a density with this curvature of its logarithm."""
+    return float(np.clip(STEP / np.sqrt(curvature), *limits))
 
 
 def _size(problem: Problem, near: Optimum, length_scale: float) -> int:
@@ -158,75 +174,133 @@ def _trapezoid(x: Floats) -> Floats:
     return np.concatenate([gaps[:1], gaps[1:] + gaps[:-1], gaps[-1:]]) / 2
 
 
-def _conditional_covariance(
-    problem: Problem, point: Optimum, free: tuple[bool, bool, bool, bool], log_prior: LogPrior
-) -> Floats:
-    """Inverse negative Hessian over the free ones of (ln γ, g), by the cheap bound's gradients."""
-    axes = [i for i in (1, 2) if free[i]]
-    work = scout_workspace(problem, point)
-    base = solve_q(work, point.hyper, point.estep, 1e-4)
-    steps = {1: _VARIANCE_STEP, 2: _MEAN_STEP}
-    hessian = np.zeros((len(axes), len(axes)))
-    for row, axis in enumerate(axes):
-        gradients = []
-        for sign in (1.0, -1.0):
-            vector = point.hyper.to_vector()
-            vector[axis] += sign * steps[axis]
-            hyper = Hyper.from_vector(vector)
-            estep = solve_q(work, hyper, base, 1e-4)
-            gradient = work.hyper_gradient(hyper, estep.q, estep.evaluation)
-            gradients.append((gradient + log_prior(vector)[1])[axes])
-        hessian[row] = (gradients[1] - gradients[0]) / (2 * steps[axis])
-    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
-    # a flat or wrongly curved direction falls back on a wide but finite spread
-    return np.asarray((vectors / np.maximum(values, FLAT)) @ vectors.T)
+class _Coordinates:
+    """(s, l) = (ln √γ/g, ln(g² + γ)); for a fixed mean s = ln γ alone, and l is not used.
+
+    |∂(ln γ, g)/∂(s, l)| = g.
+    """
+
+    def __init__(self, hyper: Hyper, free_mean: bool):
+        self.base, self.free_mean = hyper, free_mean
+
+    def of(self, hyper: Hyper) -> tuple[float, float]:
+        """Coordinates of these hyper-parameters."""
+        if not self.free_mean:
+            return float(np.log(hyper.variance)), 0.0
+        ratio = np.sqrt(hyper.variance) / hyper.mean
+        return float(np.log(ratio)), float(np.log(hyper.mean**2 + hyper.variance))
+
+    def hyper(self, s: float, level: float) -> Hyper | None:
+        """The hyper-parameters there; None outside their limits."""
+        if not self.free_mean:
+            there = replace(self.base, variance=float(np.exp(s)))
+        else:
+            mean_square = np.exp(level) / (1 + np.exp(2 * s))
+            variance = float(mean_square * np.exp(2 * s))
+            there = replace(self.base, variance=variance, mean=float(np.sqrt(mean_square)))
+        inside = VARIANCE_BOUNDS[0] < there.variance < VARIANCE_BOUNDS[1]
+        inside &= not self.free_mean or MEAN_BOUNDS[0] < there.mean < MEAN_BOUNDS[1]
+        return there if inside else None
+
+    def direction(self, hyper: Hyper) -> tuple[Floats, Floats]:
+        """∂(ln a, ln γ, g, ln α)/∂s and /∂l."""
+        if not self.free_mean:
+            return np.array([0.0, 1.0, 0.0, 0.0]), np.zeros(4)
+        share = hyper.variance / (hyper.variance + hyper.mean**2)
+        along = np.array([0.0, 2 * (1 - share), -hyper.mean * share, 0.0])
+        return along, np.array([0.0, 1.0, hyper.mean / 2, 0.0])
 
 
-def _unscented(
-    point: Optimum,
-    covariance: Floats,
-    free: tuple[bool, bool, bool, bool],
-    log_prior: LogPrior,
-) -> list[Weighted]:
-    """Centre and ±√(d + 1) standard deviations along each axis, weighted by their density."""
-    axes = [i for i in (1, 2) if free[i]]
-    d = len(axes)
-    radius, outer = np.sqrt(d + 1.0), 1 / (2 * (d + 1.0))
-    design = [Weighted(point, 1 / (d + 1.0))]
-    root = np.linalg.cholesky(covariance)
-    for column in root.T:
-        for sign in (1.0, -1.0):
-            vector = point.hyper.to_vector()
-            vector[axes] += sign * radius * column
-            if not _inside(vector):
-                continue
-            hyper = Hyper.from_vector(vector)
-            estep = solve_q(point.work, hyper, point.estep, E_TOL)
-            there = replace(point, hyper=hyper, estep=estep, log_prior=log_prior(vector)[0])
-            # importance weight: true density over the Gaussian's, exp(−radius²/2) at this point
-            excess = np.clip(there.value - point.value + radius**2 / 2, -5.0, 2.0)
-            design.append(Weighted(there, outer * float(np.exp(excess))))
-    return design
+def _across(
+    mode: Optimum, free: tuple[bool, bool, bool, bool], log_prior: LogPrior, best: float
+) -> tuple[list[_Point], float]:
+    """Points along s at one length-scale, from the mode outwards while they matter; the step."""
+    coordinates = _Coordinates(mode.hyper, free[2])
+    centre, _ = coordinates.of(mode.hyper)
+    along, _ = coordinates.direction(mode.hyper)
+    curvature = float(along @ expected_curvature(mode.work, mode.hyper, mode.estep.q) @ along)
+    step = _step(curvature, VARIATION_STEPS)
+    first = _settled(mode, coordinates, centre, log_prior)
+    if first is None:
+        return [_Point(mode, log_evidence(mode) + mode.log_prior)], step
+    points, best = [first], max(best, first.log_density)
+    for direction in (-1.0, 1.0):
+        near, position = first, 1
+        while True:
+            s = centre + direction * position * step
+            there = _settled(near.optimum, coordinates, s, log_prior)
+            if there is None:
+                break
+            points.append(there)
+            best = max(best, there.log_density)
+            if there.log_density < best - CUTOFF:
+                break
+            near, position = there, position + 1
+    return points, step
 
 
-def _inside(vector: Floats) -> bool:
-    low, high = np.log(VARIANCE_BOUNDS)
-    return bool(low < vector[1] < high and MEAN_BOUNDS[0] <= vector[2] < MEAN_BOUNDS[1])
+def _settled(
+    near: Optimum, coordinates: _Coordinates, s: float, log_prior: LogPrior
+) -> _Point | None:
+    """The optimum at s with the level at its conditional mode, by Newton's method."""
+    _, level = coordinates.of(near.hyper)
+    estep = near.estep
+    for last in (False, False, True):
+        hyper = coordinates.hyper(s, level)
+        if hyper is None:
+            return None
+        estep = solve_q(near.work, hyper, estep, E_TOL)
+        value, slope = log_prior(hyper.to_vector())
+        there = replace(near, hyper=hyper, estep=estep, log_prior=value)
+        if not coordinates.free_mean:
+            return _Point(there, log_evidence(there) + value)
+        _, up = coordinates.direction(hyper)
+        gradient = near.work.hyper_gradient(hyper, estep.q, estep.evaluation, False) + slope
+        rise = float(np.nan_to_num(gradient) @ up) + 0.5  # of ln g, the Jacobian's
+        curvature = float(up @ expected_curvature(near.work, hyper, estep.q) @ up)
+        gain = rise**2 / (2 * curvature)
+        if gain < LEVEL_GAIN or last:
+            spread = np.log(2 * np.pi / curvature) / 2
+            density = log_evidence(there) + value + np.log(hyper.mean) + spread + min(gain, 1.0)
+            shift = _level_shift(there, coordinates.hyper(s, level + curvature**-0.5))
+            return _Point(there, float(density), shift)
+        level += float(np.clip(rise / curvature, -1.0, 1.0))
+    raise AssertionError("the last round returns")
 
 
-def _with_sign_patterns(problem: Problem, parts: list[Weighted]) -> list[Weighted]:
+def _level_shift(at: Optimum, higher: Hyper | None) -> Floats | None:
+    """Change of v that moves f as the posterior mean of f moves when the level is higher.
+
+    The sites of the likelihood stay, so that q at the other level is a linear solve.
+    """
+    moved = None if higher is None else at.work.from_sites(higher, at.estep.evaluation.sites())
+    if moved is None or higher is None:
+        return None
+    prior = at.work.prior
+
+    def at_inducing(hyper: Hyper, mean: Floats) -> Floats:
+        return np.asarray(hyper.mean + np.sqrt(hyper.variance) * (prior.factor @ mean))
+
+    change = at_inducing(higher, moved.mean) - at_inducing(at.hyper, at.estep.q.mean)
+    return np.asarray(prior.inverse_factor @ change / np.sqrt(at.hyper.variance))
+
+
+def _with_sign_patterns(parts: list[Weighted]) -> list[Weighted]:
     """Give other sign patterns of f their share of the mixture.
 
-    The shares are found at the heaviest part, which also stands for those patterns; the main
+    Their evidence is found at the heaviest part, which also stands for those patterns; the main
     pattern keeps all its parts.
     """
-    heaviest = max(parts, key=lambda part: part.weight).optimum
-    scout = scout_workspace(problem, heaviest)
-    modes, shares = sign_modes(heaviest.work, scout, heaviest.hyper, heaviest.estep, 2e-2, 8)
-    main = sum(s for m, s in zip(modes, shares, strict=True) if m is heaviest.estep)
+    heaviest = max(parts, key=lambda part: part.weight)
+    at = heaviest.optimum
+    modes = [replace(at, estep=mode) for mode in sign_modes(at.work, at.hyper, at.estep)]
+    evidence = np.array([log_evidence(mode) for mode in modes])
+    shares = np.exp(evidence - evidence.max())
+    shares /= shares.sum()
+    main = sum(s for m, s in zip(modes, shares, strict=True) if m.estep is at.estep)
     others = [
-        Weighted(replace(heaviest, estep=mode), float(share))
+        replace(heaviest, optimum=mode, weight=float(share))
         for mode, share in zip(modes, shares, strict=True)
-        if mode is not heaviest.estep and share > LIGHT_PATTERN
+        if mode.estep is not at.estep and share > LIGHT_PATTERN
     ]
     return [replace(part, weight=float(main) * part.weight) for part in parts] + others

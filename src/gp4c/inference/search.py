@@ -96,7 +96,7 @@ def search(
     ]
     found.sort(key=lambda o: -o.value)
     best = found[0]
-    settled = best_signs(best.work, scout_workspace(problem, best), best.hyper, best.estep, tol)
+    settled = best_signs(best.work, best.hyper, best.estep, tol)
     if settled is not best.estep:
         found[0] = best = finish(route(replace(best, estep=settled), best.work.size))
     if free[2]:
@@ -126,7 +126,7 @@ def _crossing(
     start = work.from_sites(hyper, sites)
     if start is None:
         return None
-    estep = best_signs(work, work, hyper, e_step(work, hyper, start, 1e-2), 1e-2)
+    estep = best_signs(work, hyper, e_step(work, hyper, start, 1e-2), 1e-2)
 
     def rough(at: Hyper, near: EStep) -> Optimum:
         return climb(
@@ -175,7 +175,12 @@ def profile(
             if near is not None:
                 variance = float(np.clip(near.hyper.variance, 0.05, 0.5))
                 start = replace(start, variance=variance, shape=near.hyper.shape)
-            rough = _rough(scout, start, near, mask, log_prior, memory, best - HOPELESS)
+            key = (length_scale, mean, log_prior)
+            if key not in scout.rough:
+                scout.rough[key] = _rough(
+                    scout, start, near, mask, log_prior, memory, best - HOPELESS
+                )
+            rough = scout.rough[key]
             near = rough.optimum
             found[length_scale] = rough if scout is problem else _judged(problem, rough)
             best = max(best, found[length_scale].value)

@@ -1,13 +1,14 @@
 """Sign patterns of f: λ = f² does not tell them apart, but the smooth prior of f does.
 
-Where λ comes close to zero, f may touch zero or cross it. Each pattern of crossings is a local
-optimum of the bound (or nearly one). Flipping the likelihood's sites to one side of a point
-starts the E-step in the other pattern (docs/maths.md, section 5).
+Where λ is small, f may touch zero or cross it, and between visits far apart it may cross unseen.
+Each pattern of crossings is a local optimum of the bound (or nearly one), and there may be dozens
+that explain the data as well. Turning the sites of the likelihood beyond a place, or between two
+places, starts the E-step in another pattern (docs/maths.md, section 5).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -21,13 +22,17 @@ Floats = NDArray[np.float64]
 
 #: f may cross zero where its posterior mean is within this many standard deviations of it
 NEAR_ZERO = 2.0
+#: an f whose prior mean is more of its standard deviations from zero crosses only where it is near
+FAR_MEAN = 1.0
 #: patterns this many nats below the best carry no weight worth computing
-NEGLIGIBLE = 3.0
+NEGLIGIBLE = 4.5
+#: steps after which a pattern that is still HOPELESS nats behind is given up, and most steps
+FIRST_STEPS, HOPELESS, STEPS = 4, 10.0, 25
+#: tolerance, in nats, of a pattern's first optimum
+ROUGH = 0.05
 #: nats by which a pattern must be better to be moved to
 WORTHWHILE = 1e-3
-#: tolerance (nats) and most steps of the first look at a pattern
-ROUGH, ROUGH_STEPS = 1e-2, 60
-#: most points at which crossings are tried, nearest to zero first
+#: most places at which signs are turned, nearest to zero first
 MAX_CROSSINGS = 12
 
 
@@ -60,69 +65,78 @@ def negated(sites: Sites) -> Sites:
     return replace(sites, slope=-sites.slope, blocks=blocks)
 
 
-def neighbours(
-    work: Workspace, scout: Workspace, hyper: Hyper, estep: EStep, margin: float, tol: float
-) -> Iterator[EStep]:
-    """Optima whose signs differ from this one's on one side of a point where f may cross zero.
+def neighbours(work: Workspace, hyper: Hyper, base: EStep) -> list[EStep]:
+    """Optima reached by turning f on one side of a place, or between two neighbouring places.
 
-    A pattern is tried with the cheap bound of `scout` first, and given up if it is more than
-    `margin` nats behind there.
+    The places are those where |f| is smallest, however sure the present pattern is there. With a
+    prior mean the two sides differ; without, f and −f are the same.
     """
-    same = scout is work
-    base = estep if same else e_step(scout, hyper, estep.q, ROUGH, ROUGH_STEPS)
-    for place in crossings(work, estep.evaluation):
-        flipped = flip(scout, base.evaluation.sites(), np.array([place]))
-        for sites in (flipped, negated(flipped)):
-            start = scout.from_sites(hyper, sites)
-            if start is None:
-                continue
-            rough = e_step(scout, hyper, start, ROUGH, ROUGH_STEPS)
-            if rough.evaluation.bound.total > base.evaluation.bound.total - margin:
-                yield e_step(work, hyper, rough.q, tol)
+    near = hyper.mean > FAR_MEAN * np.sqrt(hyper.variance)
+    places = np.sort(crossings(work, base.evaluation, NEAR_ZERO if near else np.inf))
+    turns = [np.array([place]) for place in places]
+    turns += [np.array(pair) for pair in itertools.pairwise(places)]
+    sites, found = base.evaluation.sites(), []
+    for turn in turns:
+        turned = flip(work, sites, turn)
+        both = [turned, negated(turned)] if hyper.mean > 0 and len(turn) == 1 else [turned]
+        for start in both:
+            optimum = _pattern(work, hyper, start, base.evaluation.bound.total - HOPELESS)
+            if optimum is not None:
+                found.append(optimum)
+    return found
 
 
-def best_signs(work: Workspace, scout: Workspace, hyper: Hyper, estep: EStep, tol: float) -> EStep:
-    """Climb over sign patterns, one crossing at a time, until none improves the bound."""
-    best, improved = estep, True
-    while improved:
-        improved = False
-        for other in neighbours(work, scout, hyper, best, 1.0, tol):
-            if other.evaluation.bound.total > best.evaluation.bound.total + WORTHWHILE:
-                best, improved = other, True
-                break
-    return best
+def _pattern(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> EStep | None:
+    """The optimum from these sites; None for a start that is none, or leads far too low."""
+    start = work.from_sites(hyper, sites)
+    if start is None:
+        return None
+    first = e_step(work, hyper, start, ROUGH, FIRST_STEPS)
+    if first.converged or first.evaluation.bound.total < hopeless:
+        return first if first.evaluation.bound.total >= hopeless else None
+    return e_step(work, hyper, first.q, ROUGH, STEPS)
+
+
+def best_signs(work: Workspace, hyper: Hyper, estep: EStep, tol: float) -> EStep:
+    """Move to the best neighbouring sign pattern until none improves the bound."""
+    best = estep
+    for _ in range(MAX_CROSSINGS):
+        others = neighbours(work, hyper, best)
+        other = max(others, key=lambda mode: mode.evaluation.bound.total, default=None)
+        gain = -np.inf if other is None else _gain(other, best)
+        if other is None or gain <= WORTHWHILE:
+            break
+        best = other
+    return best if best is estep else e_step(work, hyper, best.q, tol)
 
 
 def sign_modes(
-    work: Workspace,
-    scout: Workspace,
-    hyper: Hyper,
-    estep: EStep,
-    tol: float,
-    max_modes: int = 16,
-) -> tuple[list[EStep], Floats]:
-    """Distinct optima over sign patterns near the best one, with weights ∝ exp(bound).
+    work: Workspace, hyper: Hyper, estep: EStep, rounds: int = 2, max_modes: int = 24
+) -> list[EStep]:
+    """Distinct optima over sign patterns, those near the best, best first.
 
-    Patterns are explored from the best outwards, one crossing at a time, as long as they are
-    within reach of the best.
+    Each round looks at the neighbours of the best pattern not looked at yet.
     """
-    modes, frontier = [estep], [estep]
-    while frontier and len(modes) < max_modes:
-        current = frontier.pop(0)
-        for other in neighbours(work, scout, hyper, current, NEGLIGIBLE, tol):
-            best = max(m.evaluation.bound.total for m in modes)
-            near = other.evaluation.bound.total > best - NEGLIGIBLE
-            if near and all(_differs(other, mode) for mode in modes):
+    modes = [estep]
+    done: list[EStep] = []
+    for _ in range(rounds):
+        waiting = [mode for mode in modes if all(mode is not other for other in done)]
+        if not waiting:
+            break
+        done.append(waiting[0])
+        for other in neighbours(work, hyper, waiting[0]):
+            if _gain(other, modes[0]) > -NEGLIGIBLE and all(_differs(other, m) for m in modes):
                 modes.append(other)
-                frontier.append(other)
-    modes = sorted(modes, key=lambda mode: -mode.evaluation.bound.total)[:max_modes]
-    values = np.array([mode.evaluation.bound.total for mode in modes])
-    weights = np.exp(values - values.max())
-    return modes, weights / weights.sum()
+        modes.sort(key=lambda mode: -mode.evaluation.bound.total)
+    return [mode for mode in modes if _gain(mode, modes[0]) > -NEGLIGIBLE][:max_modes]
+
+
+def _gain(mode: EStep, over: EStep) -> float:
+    return mode.evaluation.bound.total - over.evaluation.bound.total
 
 
 def _differs(first: EStep, second: EStep) -> bool:
-    """Whether two optima are different: their means lie apart by more than rounding."""
+    """Whether two optima give different rates: |f| differs by more than a fraction of its error."""
     a, b = first.evaluation, second.evaluation
-    distance = np.abs(a.mean - b.mean) / np.sqrt(np.minimum(a.variance, b.variance) + 1e-300)
-    return bool(distance.max() > 0.1)
+    deviation = np.sqrt(np.minimum(a.variance, b.variance) + 1e-300)
+    return bool((np.abs(np.abs(a.mean) - np.abs(b.mean)) / deviation).max() > 0.3)

@@ -88,6 +88,15 @@ class Gaussian:
         """S."""
         return np.asarray(self.root @ self.root.T)
 
+    def widened(self, direction: Floats) -> Gaussian:
+        """The distribution with direction · directionᵀ added to its covariance."""
+        inner = np.linalg.solve(self.root, direction)
+        length = float(inner @ inner)
+        # S + δδᵀ = R(I + uuᵀ)Rᵀ, and √(I + uuᵀ) = I + (√(1 + |u|²) − 1) uuᵀ/|u|²
+        stretch = (np.sqrt(1 + length) - 1) / max(length, 1e-300)
+        root = self.root + stretch * np.outer(direction, inner)
+        return Gaussian(self.mean, root, self.log_det + float(np.log1p(length)))
+
     def kl(self) -> float:
         """KL(q ‖ N(0, I)) = ½ (tr S + mᵀm − M − ln|S|)."""
         size = len(self.mean)

@@ -24,6 +24,8 @@ from gp4c.models.base import PanelEstimator
 #: prior used when no event was seen: f² has mean 1 (one event in the whole exposure), the curve
 #: is smooth on the scale of the window
 NO_EVENT_HYPER = Hyper(length_scale=0.5, variance=0.5, mean=0.5**0.5)
+#: accuracy, in nats, of a mode that only places the design of an integral around it
+DESIGN_TOL = 1e-3
 #: most counted intervals for which the exact bound is evaluated after every fit
 _EXACT_LIMIT = 20_000
 
@@ -46,6 +48,8 @@ def mixture(
 def _component(part: Weighted, kernel: str) -> Component:
     optimum, hyper = part.optimum, part.optimum.hyper
     q = frailty_response(optimum)
+    if part.shift is not None:
+        q = q.widened(part.shift)
     return Component(
         weight=float(part.weight),
         kernel=kernel,
@@ -67,7 +71,7 @@ def exact_bound(problem: Problem, optimum: Optimum) -> float:
     if problem.count_term == "exact" or not len(optimum.work.likelihood.count):
         return bound.total
     term = "exact" if len(optimum.work.likelihood.count) <= _EXACT_LIMIT else "pointwise"
-    judge = replace(problem, count_term=term, _likelihoods={}, _scout=None)
+    judge = problem.variant(count_term=term)
     work = judge.workspace(optimum.hyper.length_scale, optimum.work.size)
     return work.evaluate(optimum.hyper, optimum.estep.q).bound.total
 
@@ -104,10 +108,14 @@ def unit_mean(problem: Problem, mean: str | float) -> float | None:
 
 @dataclass(frozen=True)
 class EffectChoice:
-    """Log evidence of the cheap bound without and with gamma frailty, and which is preferred."""
+    """Log evidence of the cheap bound without and with gamma frailty, and which is preferred.
+
+    `problem` is the problem with the kind preferred; it remembers the search.
+    """
 
     without: float
     gamma: float
+    problem: Problem
 
     @property
     def effect(self) -> str | None:
@@ -128,16 +136,17 @@ def choose_effect(problem: Problem, mean: str | float) -> EffectChoice:
     Laplace's method. One subject says nothing about variation between subjects.
     """
     if len(problem.data.totals) < 2 or problem.data.total == 0:
-        return EffectChoice(0.0, -np.inf)
+        return EffectChoice(0.0, -np.inf, problem.variant(effect=None))
     fixed = unit_mean(problem, mean)
-    values = []
-    for effect in (None, "gamma"):
-        candidate = replace(
-            problem, count_term="pointwise", effect=effect, _likelihoods={}, _scout=None
-        )
-        best = search(candidate, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1)[0]
+    values, variants = [], [problem.variant(effect=effect) for effect in (None, "gamma")]
+    for variant in variants:
+        cheap = variant.variant(count_term="pointwise")
+        if variant.count_term == "exact":
+            cheap = variant.scout()
+        best = search(cheap, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1)[0]
         values.append(best.value + shape_laplace(best, weak_prior))
-    return EffectChoice(*values)
+    without, gamma = values
+    return EffectChoice(without, gamma, variants[int(gamma > without)])
 
 
 def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max_iter: int) -> Fit:
@@ -148,6 +157,7 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
     if hyper == "optimize":
         peaks = search(problem, mean=fixed, tol=tol, max_iter=max_iter)
         return single_fit(peaks[0])
+    tol = max(tol, DESIGN_TOL)
     peaks = search(problem, mean=fixed, log_prior=weak_prior, tol=tol, max_iter=max_iter)
     free = free_coordinates(problem, fixed)
     found = integrate(problem, peaks, free=free, log_prior=weak_prior)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -261,8 +260,7 @@ class GP4C(CovariateModel):
         self.effect_choice_ = "as asked"
         if self.effect == "auto":
             choice = choose_effect(problem, self.mean)
-            problem = replace(problem, effect=choice.effect, _likelihoods={})
-            self.effect_choice_ = str(choice)
+            problem, self.effect_choice_ = choice.problem, str(choice)
         return problem, self._find(problem)
 
     def _fit_regression(self, panel: PanelCounts) -> tuple[PanelCounts, Problem, Fit]:

@@ -7,7 +7,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gp4c.design.kernels import KERNELS
-from gp4c.inference.hyper import Problem, free_coordinates, solve_q
+from gp4c.inference.hyper import Optimum, Problem, free_coordinates, solve_q
+from gp4c.inference.importance import log_evidence
 from gp4c.inference.integrate import Integration, integrate, shape_laplace
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import search
@@ -28,7 +29,7 @@ def fitted(task: Problem) -> Integration:
 
 @pytest.fixture(scope="module")
 def grid() -> dict[str, np.ndarray]:
-    """ln p(D, θ) of the bound on a dense grid of (ln a, ln γ, g)."""
+    """ln p(D, θ) on a dense grid of (ln a, ln γ, g), in the coordinates of the search."""
     task = problem()
     axes = (np.linspace(np.log(0.1), np.log(2.0), 13), np.linspace(-7, 2.5, 17),
             np.linspace(0.05, 2.2, 15))  # fmt: skip
@@ -45,7 +46,8 @@ def grid() -> dict[str, np.ndarray]:
                 vector = np.array([log_a, log_gamma, g, np.inf])
                 hyper = Hyper.from_vector(vector)
                 near = solve_q(work, hyper, near, 1e-3)
-                values[i, j, k] = near.evaluation.bound.total + weak_prior(vector)[0]
+                here = Optimum(hyper, work, near, weak_prior(vector)[0], (), True)
+                values[i, j, k] = log_evidence(here, 256) + here.log_prior
                 mean = g + np.sqrt(hyper.variance) * features @ near.q.mean
                 spread = ((features @ near.q.root) ** 2).sum(axis=1)
                 means[i, j, k] = mean**2 + hyper.variance * (left + spread)
@@ -60,8 +62,8 @@ def grid() -> dict[str, np.ndarray]:
 def test_evidence_and_mean_agree_with_a_dense_grid(grid: dict[str, np.ndarray]) -> None:
     task = problem()
     found = fitted(task)
-    # Laplace's approximation over two of three coordinates: a fraction of a nat
-    assert abs(found.log_evidence - grid["log_evidence"]) < 0.35
+    # the level by Laplace's approximation, and noise of importance sampling: a fraction of a nat
+    assert abs(found.log_evidence - grid["log_evidence"]) < 0.25
     times = np.array([0.1, 0.5, 0.9])
     ours = np.zeros(3)
     for part in found.parts:
@@ -69,9 +71,10 @@ def test_evidence_and_mean_agree_with_a_dense_grid(grid: dict[str, np.ndarray]) 
         features = o.work.prior.features(times)
         mean = o.hyper.mean + np.sqrt(o.hyper.variance) * features @ o.estep.q.mean
         left = np.maximum(1 - (features**2).sum(axis=1), 0)
-        spread = ((features @ o.estep.q.root) ** 2).sum(axis=1)
+        q = o.estep.q if part.shift is None else o.estep.q.widened(part.shift)
+        spread = ((features @ q.root) ** 2).sum(axis=1)
         ours += part.weight * (mean**2 + o.hyper.variance * (left + spread))
-    assert_allclose(ours, grid["intensity"], rtol=0.04)
+    assert_allclose(ours, grid["intensity"], rtol=0.03)
 
 
 def test_weights_sum_to_one_and_the_mode_is_among_the_parts() -> None:
@@ -79,7 +82,8 @@ def test_weights_sum_to_one_and_the_mode_is_among_the_parts() -> None:
     peaks = search(task, log_prior=weak_prior)
     found = integrate(task, peaks, free=free_coordinates(task, None), log_prior=weak_prior)
     assert_allclose(sum(part.weight for part in found.parts), 1.0, **ROUNDING)
-    assert any(part.optimum.hyper == peaks[0].hyper for part in found.parts)
+    heaviest = max(found.parts, key=lambda part: part.weight).optimum.hyper
+    assert_allclose(heaviest.length_scale, peaks[0].hyper.length_scale, rtol=0.6)
     assert len({part.optimum.hyper.length_scale for part in found.parts}) > 2
 
 

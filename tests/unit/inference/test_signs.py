@@ -12,7 +12,15 @@ from gp4c.data.panel import PanelCounts
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.estep import EStep, e_step
 from gp4c.inference.hyper import Problem, positive_start
-from gp4c.inference.signs import best_signs, crossings, flip, negated, sign_modes
+from gp4c.inference.signs import (
+    NEGLIGIBLE,
+    ROUGH,
+    best_signs,
+    crossings,
+    flip,
+    negated,
+    sign_modes,
+)
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Workspace
 from problems import observed
@@ -38,16 +46,15 @@ def w_shaped_panel() -> PanelCounts:
     )
 
 
-def solved(count_term: str) -> tuple[Workspace, Workspace, EStep]:
+def solved(count_term: str) -> tuple[Workspace, EStep]:
     problem = Problem(observed(w_shaped_panel()), KERNELS["se"], count_term, n_inducing=12)
     work = problem.workspace(HYPER.length_scale)
-    scout = work if count_term != "exact" else problem.scout().workspace(HYPER.length_scale)
-    return work, scout, e_step(work, HYPER, positive_start(work, HYPER), 1e-9)
+    return work, e_step(work, HYPER, positive_start(work, HYPER), 1e-9)
 
 
 @pytest.mark.parametrize("count_term", ["pointwise", "exact"])
 def test_flipping_everywhere_is_negation(count_term: str) -> None:
-    work, _, estep = solved(count_term)
+    work, estep = solved(count_term)
     sites = estep.evaluation.sites()
     everywhere = flip(work, sites, np.array([-1.0]))
     assert_allclose(everywhere.slope, negated(sites).slope, **ROUNDING)
@@ -59,7 +66,7 @@ def test_flipping_everywhere_is_negation(count_term: str) -> None:
 
 
 def test_flipping_twice_changes_nothing() -> None:
-    work, _, estep = solved("exact")
+    work, estep = solved("exact")
     sites = estep.evaluation.sites()
     again = flip(work, flip(work, sites, np.array([0.4])), np.array([0.4]))
     assert_allclose(again.slope, sites.slope, **ROUNDING)
@@ -67,7 +74,7 @@ def test_flipping_twice_changes_nothing() -> None:
 
 @pytest.mark.parametrize("count_term", ["pointwise", "exact"])
 def test_the_best_pattern_is_that_of_enumeration(count_term: str) -> None:
-    work, scout, estep = solved(count_term)
+    work, estep = solved(count_term)
     places = crossings(work, estep.evaluation, 10.0)
     assert len(places) >= 2
     values = []
@@ -78,18 +85,42 @@ def test_the_best_pattern_is_that_of_enumeration(count_term: str) -> None:
             )
             if start is not None:
                 values.append(e_step(work, HYPER, start, 1e-9).evaluation.bound.total)
-    found = best_signs(work, scout, HYPER, estep, 1e-9).evaluation.bound.total
+    found = best_signs(work, HYPER, estep, 1e-9).evaluation.bound.total
     assert found >= estep.evaluation.bound.total
     assert_allclose(found, max(values), **SAME_MAXIMUM)
 
 
-def test_modes_are_distinct_optima_weighted_by_their_bound() -> None:
-    work, scout, estep = solved("pointwise")
-    best = best_signs(work, scout, HYPER, estep, 1e-9)
-    modes, weights = sign_modes(work, scout, HYPER, best, 1e-9)
-    values = np.array([mode.evaluation.bound.total for mode in modes])
+def test_modes_are_distinct_optima_near_the_best() -> None:
+    work, estep = solved("pointwise")
+    best = best_signs(work, HYPER, estep, 1e-9)
+    modes = sign_modes(work, HYPER, best)
+    values = [mode.evaluation.bound.total for mode in modes]
     assert len(modes) > 1
-    assert_allclose(weights.sum(), 1.0, **ROUNDING)
-    assert_allclose(np.diff(np.log(weights)), np.diff(values), rtol=1e-9, atol=1e-9)
+    assert values == sorted(values, reverse=True)
+    assert values[-1] > values[0] - NEGLIGIBLE
     patterns = {tuple(np.sign(mode.evaluation.mean[::6])) for mode in modes}
     assert len(patterns) > 1
+    for mode in modes:  # each is an optimum: going on gains nothing worth mentioning
+        onwards = e_step(work, HYPER, mode.q, 1e-9).evaluation.bound.total
+        assert onwards - mode.evaluation.bound.total < 2 * ROUGH
+
+
+def test_a_crossing_between_visits_is_found_where_the_present_pattern_is_sure() -> None:
+    """f = cos(3πx) seen in few wide intervals: |f| is nearly even on them, far from 0."""
+    cuts = np.linspace(0.0, 1.0, 8)
+    x = np.linspace(0.0, 1.0, 7001)
+    f = np.cos(3 * np.pi * x)
+    mean = np.array([
+        np.trapezoid(60 * f[i * 1000 : (i + 1) * 1000 + 1] ** 2, dx=x[1]) for i in range(7)
+    ])  # fmt: skip
+    panel = PanelCounts.from_frame(
+        {"subject": np.zeros(7), "start": cuts[:-1], "stop": cuts[1:], "count": np.round(mean)}
+    )
+    problem = Problem(observed(panel), KERNELS["se"], "exact", n_inducing=16)
+    hyper = Hyper(0.15, 1.0, 0.0)
+    work = problem.workspace(hyper.length_scale)
+    positive = e_step(work, hyper, positive_start(work, Hyper(0.15, 1.0, 0.5)), 1e-6)
+    best = best_signs(work, hyper, positive, 1e-6)
+    assert best.evaluation.bound.total > positive.evaluation.bound.total + 0.5
+    signs = np.sign(best.evaluation.mean[np.abs(best.evaluation.mean) > 0.3])
+    assert 2 <= (np.diff(signs) != 0).sum() <= 4
