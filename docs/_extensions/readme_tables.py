@@ -104,7 +104,8 @@ def renew(text):
     for name, make in TABLES.items():
         before, mark, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition("<!-- end -->")
-        assert mark and end, f"the README has no place for {name!r}"
+        if not (mark and end):
+            raise ValueError(f"the README has no place for {name!r}")
         text = f"{before}{mark}{make()}\n{end}{after}"
     return text
 
