@@ -25,6 +25,7 @@ from gp4c.design.observations import Observations
 from gp4c.design.streaming import PanelSums, Say, sum_source
 from gp4c.design.subject_sums import Spans, subject_totals
 from gp4c.design.table_integrals import integrals_over
+from gp4c.inference.dispersion import poisson_dispersion
 from gp4c.inference.exposure import SUBJECT_COSTS
 from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Optimum, Problem
@@ -33,6 +34,7 @@ from gp4c.inference.search import search
 from gp4c.inference.threads import one_blas_thread
 from gp4c.inference.watching import WatchedProblem
 from gp4c.models.fitting import Fit, store_fit, unit_mean, warn_unless_converged
+from gp4c.models.overdispersion import warn_if_overdispersed
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
@@ -285,6 +287,9 @@ def _store_subjects(
         shared = problem.data.rate / model.posterior_.rate
         model.subject_effects_ = effects[order] * shared
         model.subject_expected_ = expected[order] / shared
+    else:
+        found = poisson_dispersion(totals, _expected(problem, fit.best, spans, first))
+        warn_if_overdispersed(type(model).__name__, found, "effect='gamma' or effect='auto'")
     model.subjects_ = np.asarray(labels[order], dtype=object)
     model.subject_totals_ = totals[order]
     model.histories_ = _histories(model, spans, first, order, source.window)
@@ -304,16 +309,18 @@ def _effects(
     """Effect and expected count of each subject, averaged over the posterior's components."""
     effects, expected = np.zeros(len(first)), np.zeros(len(first))
     cost = SUBJECT_COSTS[problem.effect or "gamma"]
-    grids: dict[int, Any] = {}
     for part in fit.parts:
-        at, grid = part.optimum.estep.evaluation, part.optimum.work.likelihood.grid
-        if len(grid.nodes) not in grids:
-            grids[len(grid.nodes)] = integrals_over(grid, spans.start, spans.stop)
-        inside = grids[len(grid.nodes)].apply(at.mean**2 + at.variance)
-        mine = np.add.reduceat(problem.data.rate * spans.exposure * inside, first)
+        mine = _expected(problem, part.optimum, spans, first)
         expected += part.weight * mine
         effects += part.weight * cost.weight(totals, mine, part.optimum.hyper.shape)
     return effects, expected
+
+
+def _expected(problem: Problem, optimum: Optimum, spans: Spans, first: NDArray[np.intp]) -> Floats:
+    """Expected count of each subject at effect 1."""
+    at, grid = optimum.estep.evaluation, optimum.work.likelihood.grid
+    inside = integrals_over(grid, spans.start, spans.stop).apply(at.mean**2 + at.variance)
+    return np.asarray(np.add.reduceat(problem.data.rate * spans.exposure * inside, first))
 
 
 def _histories(

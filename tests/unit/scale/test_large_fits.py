@@ -103,3 +103,11 @@ def test_a_source_without_events_has_an_answer() -> None:
 def test_estimators_that_need_the_rows_say_so(estimator: type) -> None:
     with pytest.raises(TypeError, match=f"{estimator.__name__} needs all rows in memory"):
         estimator().fit(gp4c.scan_panel([irregular_frame(4)]))
+
+
+@pytest.mark.filterwarnings("default::gp4c.exceptions.OverdispersionWarning")
+def test_overdispersion_is_seen_in_data_read_in_parts() -> None:
+    frame = irregular_frame(100, frailty=0.3)
+    model = gp4c.GP4C(effect=None, hyper="optimize", count_term="pointwise", n_inducing=8)
+    with pytest.warns(gp4c.exceptions.OverdispersionWarning, match="vary"):
+        model.fit(gp4c.scan_panel([frame]))
