@@ -91,7 +91,7 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
     gaps, gapped = _gaps(panel)
     subjects = np.arange(panel.n_subjects)
     entry = panel.start[np.searchsorted(panel.subject_index, subjects)]
-    low, high = (shown_number(t) for t in panel.window)
+    low, high = (f"{t:.8g}" for t in panel.window)
     time_zero = {} if panel.time_origin is None else {"time 0": str(panel.time_origin)}
     return {
         "subjects": panel.n_subjects,
