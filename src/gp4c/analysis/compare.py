@@ -96,7 +96,7 @@ def compare(
         fits, factor = shared.models, shared.log_bayes_factor
     return Comparison(
         panel, by, groups, fits, pooled, codes, test, n_permutations, random_state,
-        _notes(pooled), shared_log_bayes_factor=factor,
+        _notes(estimator, pooled), shared_log_bayes_factor=factor,
     )  # fmt: skip
 
 
@@ -143,7 +143,15 @@ def _fit(model: Any, panel: PanelCounts) -> Any:
     return fresh
 
 
-def _notes(pooled: Any) -> tuple[str, ...]:
+def _notes(model: Any, pooled: Any) -> tuple[str, ...]:
+    notes = []
     if pooled is not None and getattr(pooled, "hyper", None) != "integrate":
-        return ("No Bayes factor: the model maximises its hyper-parameters (hyper='optimize').",)
-    return ()
+        notes.append(
+            "No Bayes factor: the model maximises its hyper-parameters (hyper='optimize')."
+        )
+    if getattr(model, "formula", None) is not None:
+        notes.append(
+            "Each curve is that of its group's own average covariates: the groups are compared as "
+            "they are, not at equal covariates (for that, put the group into the formula)."
+        )
+    return tuple(notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +56,12 @@ class CovariateModel(GaussianProcessModel):
         self._check_fitted()
         known = self._effects()
         return no_effects() if known is None else known.table(level, errors)
+
+    def effects_in_words(self, level: float = 0.95) -> str:
+        """One sentence per covariate: factor, interval, p-value, probability; see `effects_`."""
+        self._check_fitted()
+        words = import_module("gp4c.reporting.effect_rows")  # reporting stands after models
+        return str(words.effects_in_words(self, level))
 
     # -- curves -----------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ def warn_if_overdispersed(name: str, found: Dispersion, remedy: str) -> None:
     warnings.warn(
         f"subjects' totals vary {found.ratio:.1f} times as much as Poisson counts would "
         f"(dispersion Σ(m − R)²/ΣR, {found.deviation:.0f} standard errors above 1), and this "
-        f"{name} has no subject effects: its intervals are too narrow; use {remedy}",
+        f"{name} has no subject effects: its bands and forecasts are too narrow; use {remedy}",
         OverdispersionWarning,
         stacklevel=3,
     )

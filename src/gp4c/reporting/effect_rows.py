@@ -68,3 +68,28 @@ def effects_section(models: Mapping[str, Any], level: float, by: str | None) -> 
         ]  # fmt: skip
         caption = f"{model.formula} ({percent(level)} intervals)"
         yield table(f"{by}: {name}; {caption}" if by else caption, HEADER, rows, numbers=True)
+
+
+def effects_in_words(model: Any, level: float = 0.95) -> str:
+    """One sentence per covariate: factor, interval, p-value and probability of a lower rate.
+
+    The probability is that of a normal law around the estimate with the robust standard error,
+    which is the posterior of the coefficient under a flat prior.
+    """
+    from scipy.special import ndtr
+
+    lines = []
+    for row in model.effect_table(level).itertuples():
+        lower = float(ndtr(-row.z))
+        word = "lowers" if lower > 0.5 else "raises"
+        low, high = estimate(row.low), estimate(row.high)
+        lines.append(
+            f"{row.covariate} changes the rate by a factor of {estimate(row.rate_ratio)} "
+            f"({percent(level)} interval {low} to {high}), {p_text(row.p_value)}; probability "
+            f"that it {word} the rate {_probability(max(lower, 1 - lower))}"
+        )
+    return "\n".join(lines) or "The model has no covariates."
+
+
+def _probability(value: float) -> str:
+    return "above 0.999" if value > 0.9995 else f"{value:.3f}"

@@ -190,3 +190,12 @@ def test_bad_bands_are_refused(two):
         two.ratio_band(3.0, 0.9, "both")
     with pytest.raises(ValueError, match="curve"):
         two.ratio(3.0, curve="hazard")
+
+
+def test_covariates_within_groups_are_no_adjustment_and_it_says_so():
+    panel = gp4c.load_dataset("bladder")
+    model = gp4c.GP4C(
+        count_term="pointwise", hyper="optimize", effect="gamma", formula="initial_number"
+    )
+    found = compare(panel, "treatment", model, n_permutations=99, bayes_factor=False)
+    assert "not at equal covariates" in found.summary()
