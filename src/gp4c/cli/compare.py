@@ -20,24 +20,7 @@ from gp4c.cli.estimators import (
 )
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.tables import (
-    CountOption,
-    CumulativeOption,
-    DecimalOption,
-    DelimiterOption,
-    DropMissingOption,
-    EncodingOption,
-    ExposureOption,
-    FileArgument,
-    OriginOption,
-    StartOption,
-    StopOption,
-    SubjectOption,
-    TimeOption,
-    TimeUnitOption,
-    WindowOption,
-    read_source,
-)
+from gp4c.cli.tables import FileArgument, TableOptions, read_source, takes_table
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
@@ -51,23 +34,11 @@ class Test(StrEnum):
     CURVE = "curve"
 
 
+@takes_table
 def compare(
     file: FileArgument,
+    table: TableOptions,
     by: Annotated[str, typer.Option(help="Column that says which group a subject is in.")],
-    subject: SubjectOption = None,
-    start: StartOption = None,
-    stop: StopOption = None,
-    count: CountOption = None,
-    time: TimeOption = None,
-    exposure: ExposureOption = None,
-    cumulative: CumulativeOption = False,
-    origin: OriginOption = None,
-    time_unit: TimeUnitOption = None,
-    window: WindowOption = None,
-    drop_missing: DropMissingOption = False,
-    delimiter: DelimiterOption = None,
-    decimal: DecimalOption = None,
-    encoding: EncodingOption = None,
     reference: Annotated[
         str | None, typer.Option(help="Group to compare with; the first if absent.")
     ] = None,
@@ -88,11 +59,7 @@ def compare(
 
     Example: gp4c compare visits.csv --by arm
     """
-    panel = read_source(
-        file, subject=subject, start=start, stop=stop, count=count, time=time, exposure=exposure,
-        cumulative=cumulative, time_unit=time_unit, window=window, drop_missing=drop_missing,
-        delimiter=delimiter, decimal=decimal, encoding=encoding, origin=origin,
-    )  # fmt: skip
+    panel = read_source(file, table)
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
         found = compare_groups(
             panel, by, effect, seed, reference=reference, test=test.value,

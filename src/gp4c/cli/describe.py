@@ -8,24 +8,7 @@ from typing import Annotated
 import typer
 
 from gp4c.cli.outputs import OutOption, say_written, write_all
-from gp4c.cli.tables import (
-    CountOption,
-    CumulativeOption,
-    DecimalOption,
-    DelimiterOption,
-    DropMissingOption,
-    EncodingOption,
-    ExposureOption,
-    FileArgument,
-    OriginOption,
-    StartOption,
-    StopOption,
-    SubjectOption,
-    TimeOption,
-    TimeUnitOption,
-    WindowOption,
-    read_source,
-)
+from gp4c.cli.tables import FileArgument, TableOptions, read_source, takes_table
 
 
 class Order(StrEnum):
@@ -36,22 +19,10 @@ class Order(StrEnum):
     EVENTS = "events"
 
 
+@takes_table
 def describe(
     file: FileArgument,
-    subject: SubjectOption = None,
-    start: StartOption = None,
-    stop: StopOption = None,
-    count: CountOption = None,
-    time: TimeOption = None,
-    exposure: ExposureOption = None,
-    cumulative: CumulativeOption = False,
-    origin: OriginOption = None,
-    time_unit: TimeUnitOption = None,
-    window: WindowOption = None,
-    drop_missing: DropMissingOption = False,
-    delimiter: DelimiterOption = None,
-    decimal: DecimalOption = None,
-    encoding: EncodingOption = None,
+    table: TableOptions,
     order: Annotated[Order, typer.Option(help="Subjects in the picture, by ...")] = Order.LABEL,
     out: OutOption = None,
 ) -> None:
@@ -61,23 +32,7 @@ def describe(
 
     Example: gp4c describe bladder --out results
     """
-    panel = read_source(
-        file,
-        subject=subject,
-        start=start,
-        stop=stop,
-        count=count,
-        time=time,
-        exposure=exposure,
-        cumulative=cumulative,
-        time_unit=time_unit,
-        window=window,
-        drop_missing=drop_missing,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        origin=origin,
-    )
+    panel = read_source(file, table)
     summary = panel.summary()
     typer.echo(str(summary))
     if out is None:

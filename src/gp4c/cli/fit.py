@@ -27,42 +27,13 @@ from gp4c.cli.estimators import (
 from gp4c.cli.large import SchedulerOption, fit_in_parts, in_parts, scan_source
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.tables import (
-    CountOption,
-    CumulativeOption,
-    DecimalOption,
-    DelimiterOption,
-    DropMissingOption,
-    EncodingOption,
-    ExposureOption,
-    FileArgument,
-    OriginOption,
-    StartOption,
-    StopOption,
-    SubjectOption,
-    TimeOption,
-    TimeUnitOption,
-    WindowOption,
-    read_source,
-)
+from gp4c.cli.tables import FileArgument, TableOptions, read_source, takes_table
 
 
+@takes_table
 def fit(
     file: FileArgument,
-    subject: SubjectOption = None,
-    start: StartOption = None,
-    stop: StopOption = None,
-    count: CountOption = None,
-    time: TimeOption = None,
-    exposure: ExposureOption = None,
-    cumulative: CumulativeOption = False,
-    origin: OriginOption = None,
-    time_unit: TimeUnitOption = None,
-    window: WindowOption = None,
-    drop_missing: DropMissingOption = False,
-    delimiter: DelimiterOption = None,
-    decimal: DecimalOption = None,
-    encoding: EncodingOption = None,
+    table: TableOptions,
     scheduler: SchedulerOption = None,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
@@ -84,18 +55,12 @@ def fit(
 
     Example: gp4c fit visits.csv --out results
     """
-    options: dict[str, Any] = {
-        "subject": subject, "start": start, "stop": stop, "count": count, "time": time,
-        "exposure": exposure, "cumulative": cumulative, "time_unit": time_unit, "window": window,
-        "drop_missing": drop_missing, "delimiter": delimiter, "decimal": decimal,
-        "encoding": encoding, "origin": origin,
-    }  # fmt: skip
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(file, scheduler):
-            source = scan_source(file, **options, by=by, formula=formula)
+            source = scan_source(file, table, by=by, formula=formula)
             fitted = fit_in_parts(source, make_estimator(model, effect, seed), scheduler, say)
         else:
-            panel = with_covariates(read_source(file, **options), formula, drop_missing)
+            panel = with_covariates(read_source(file, table), formula, table.drop_missing)
             fitted = fit_groups(
                 panel, by, lambda: make_estimator(model, effect, seed, formula),
                 bootstraps=bootstrap, seed=seed, say=say,

@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeAlias
 import typer
 
 from gp4c.cli.estimators import FittedGroup
+from gp4c.cli.tables import TableOptions
 
 SchedulerOption: TypeAlias = Annotated[
     str | None,
@@ -32,15 +33,16 @@ def in_parts(file: str, scheduler: str | None = None) -> bool:
     return any(sign in file for sign in "*?[") and not Path(file).exists()
 
 
-def scan_source(file: str, *, drop_missing: bool, **options: Any) -> Any:
+def scan_source(file: str, table: TableOptions, **more: Any) -> Any:
     """Open a table that is read in parts; options that need it whole are refused."""
     from gp4c.data.sources import scan_panel
 
+    options = table.reading() | more
     for name in _WHOLE:
         if options.pop(name, None):
             flag = name.replace("_", "-")
             raise typer.BadParameter(f"--{flag} needs one file that fits in memory")
-    return scan_panel(file, missing="drop" if drop_missing else "error", **options)
+    return scan_panel(file, missing=table.missing, **options)
 
 
 def fit_in_parts(

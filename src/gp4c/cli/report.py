@@ -26,23 +26,7 @@ from gp4c.cli.estimators import (
 )
 from gp4c.cli.outputs import say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.tables import (
-    CountOption,
-    CumulativeOption,
-    DecimalOption,
-    DelimiterOption,
-    DropMissingOption,
-    EncodingOption,
-    ExposureOption,
-    OriginOption,
-    StartOption,
-    StopOption,
-    SubjectOption,
-    TimeOption,
-    TimeUnitOption,
-    WindowOption,
-    read_source,
-)
+from gp4c.cli.tables import TableOptions, read_source, takes_table
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -50,6 +34,7 @@ if TYPE_CHECKING:
 _NAME = "report.html"
 
 
+@takes_table
 def report(
     file: Annotated[
         str,
@@ -59,20 +44,7 @@ def report(
             "which has no data to show.",
         ),
     ],
-    subject: SubjectOption = None,
-    start: StartOption = None,
-    stop: StopOption = None,
-    count: CountOption = None,
-    time: TimeOption = None,
-    exposure: ExposureOption = None,
-    cumulative: CumulativeOption = False,
-    origin: OriginOption = None,
-    time_unit: TimeUnitOption = None,
-    window: WindowOption = None,
-    drop_missing: DropMissingOption = False,
-    delimiter: DelimiterOption = None,
-    decimal: DecimalOption = None,
-    encoding: EncodingOption = None,
+    table: TableOptions,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
     formula: FormulaOption = None,
@@ -99,13 +71,8 @@ def report(
         if file.endswith(".json"):
             parts = _from_saved(file)
         else:
-            panel = read_source(
-                file, subject=subject, start=start, stop=stop, count=count, time=time,
-                exposure=exposure, cumulative=cumulative, time_unit=time_unit, window=window,
-                drop_missing=drop_missing, delimiter=delimiter,
-                decimal=decimal, encoding=encoding, origin=origin,
-            )  # fmt: skip
-            panel = with_covariates(panel, formula, drop_missing)
+            panel = read_source(file, table)
+            panel = with_covariates(panel, formula, table.drop_missing)
             parts = _from_table(panel, by, model, effect, formula, seed, bootstrap, say)
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)

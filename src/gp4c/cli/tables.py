@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
@@ -88,31 +92,92 @@ EncodingOption: TypeAlias = Annotated[
 ]
 
 
-def read_source(source: str, *, drop_missing: bool = False, **options: Any) -> PanelCounts:
+@dataclass(frozen=True)
+class TableOptions:
+    """How to read a table, as asked for on the command line."""
+
+    subject: SubjectOption = None
+    start: StartOption = None
+    stop: StopOption = None
+    count: CountOption = None
+    time: TimeOption = None
+    exposure: ExposureOption = None
+    cumulative: CumulativeOption = False
+    origin: OriginOption = None
+    time_unit: TimeUnitOption = None
+    window: WindowOption = None
+    drop_missing: DropMissingOption = False
+    delimiter: DelimiterOption = None
+    decimal: DecimalOption = None
+    encoding: EncodingOption = None
+
+    def reading(self) -> dict[str, Any]:
+        """Return the arguments of :func:`gp4c.read_panel`, without ``missing``."""
+        options = asdict(self)
+        del options["drop_missing"]
+        return options
+
+    @property
+    def missing(self) -> str:
+        """What to do with rows without a count."""
+        return "drop" if self.drop_missing else "error"
+
+
+def takes_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command every option of :class:`TableOptions`, after its first argument.
+
+    The command itself takes them together, as ``table``.
+    """
+    names = [field.name for field in fields(TableOptions)]
+    types = get_type_hints(TableOptions, include_extras=True)
+    own_types = get_type_hints(command, include_extras=True)
+    first, *others = (
+        p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_types[p.name])
+        for p in inspect.signature(command).parameters.values()
+        if p.name != "table"
+    )
+    added = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+            annotation=types[field.name],
+        )
+        for field in fields(TableOptions)
+    ]  # fmt: skip
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        table = TableOptions(**{name: given.pop(name) for name in names})
+        command(table=table, **given)
+
+    signature = inspect.Signature([first, *added, *others])
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    return run
+
+
+def read_source(source: str, table: TableOptions) -> PanelCounts:
     """Read a panel from a file, standard input or the data sets that come with gp4c.
 
     Parameters
     ----------
     source : str
         Path, ``-`` or name of a data set; a file of that name comes first.
-    drop_missing : bool
-        Leave out intervals without a count.
-    **options
-        Further arguments of :func:`gp4c.read_panel`; those of a data set are its own.
+    table : TableOptions
+        Those of a data set are its own.
     """
     from gp4c.data.datasets import list_datasets, load_dataset
     from gp4c.data.readers import read_panel
 
+    options = table.reading()
     if source != "-" and not Path(source).exists():
         if source in list_datasets():
             return _with_options(load_dataset(source), options)
         _suggest_dataset(source, list_datasets())
-    missing = "drop" if drop_missing else "error"
     options = {name: value for name, value in options.items() if value is not None}
     if "origin" in options:
         options["origin"] = _origin(options["origin"])
     file: Any = sys.stdin.buffer if source == "-" else source
-    return read_panel(file, missing=missing, **options)
+    return read_panel(file, missing=table.missing, **options)
 
 
 def _origin(text: str) -> str | float | None:
