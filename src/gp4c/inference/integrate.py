@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.inference.curvature import expected_curvature
+from gp4c.inference.estep import Anderson
 from gp4c.inference.hyper import (
     MAX_LENGTH_SCALE,
     MEAN_BOUNDS,
@@ -40,12 +41,16 @@ STEP = 1.3
 LENGTH_STEPS, VARIATION_STEPS = (0.12, 0.55), (0.2, 0.9)
 #: log-densities this far below the best are left out
 CUTOFF = 4.5
+#: a length-scale whose mode is this far below the best is represented by that mode alone
+SIDE = 2.5
 #: points lighter than this are left out
 LIGHT = 2e-3
 #: sign patterns lighter than this are left out
 LIGHT_PATTERN = 0.01
 #: tolerance, in nats, of q at the points of the design and of the modes along the ridge
 E_TOL, RIDGE_TOL = 0.03, 0.05
+#: most evaluations for q at a point of the design: its weight does not rest on q's being optimal
+E_STEPS = 12
 #: gain in the level, in nats, for which q is solved again
 LEVEL_GAIN = 0.1
 _SHAPE_STEP = 0.05
@@ -89,7 +94,8 @@ def integrate(
     widths = _trapezoid(np.log([point.hyper.length_scale for point in ridge]))
     points: list[_Point] = []
     best = -np.inf
-    for mode, width in zip(ridge, widths, strict=True):
+    order = np.argsort([-mode.value for mode in ridge], kind="stable")  # the best sets the scale
+    for mode, width in ((ridge[i], widths[i]) for i in order):
         across, step = _across(mode, free, log_prior, best)
         best = max([best, *(point.log_density for point in across)])
         cell = np.log(width * step)
@@ -220,15 +226,18 @@ def _across(
     along, _ = coordinates.direction(mode.hyper)
     curvature = float(along @ expected_curvature(mode.work, mode.hyper, mode.estep.q) @ along)
     step = _step(curvature, VARIATION_STEPS)
-    first = _settled(mode, coordinates, centre, log_prior)
+    memory = Anderson(mode.work.size)
+    first = _settled(mode, coordinates, centre, log_prior, memory)
     if first is None:
         return [_Point(mode, log_evidence(mode) + mode.log_prior)], step
+    if first.log_density < best - SIDE:
+        return [first], float(np.sqrt(2 * np.pi / curvature))
     points, best = [first], max(best, first.log_density)
     for direction in (-1.0, 1.0):
         near, position = first, 1
         while True:
             s = centre + direction * position * step
-            there = _settled(near.optimum, coordinates, s, log_prior)
+            there = _settled(near.optimum, coordinates, s, log_prior, memory)
             if there is None:
                 break
             points.append(there)
@@ -240,7 +249,7 @@ def _across(
 
 
 def _settled(
-    near: Optimum, coordinates: _Coordinates, s: float, log_prior: LogPrior
+    near: Optimum, coordinates: _Coordinates, s: float, log_prior: LogPrior, memory: Anderson
 ) -> _Point | None:
     """The optimum at s with the level at its conditional mode, by Newton's method."""
     _, level = coordinates.of(near.hyper)
@@ -249,7 +258,7 @@ def _settled(
         hyper = coordinates.hyper(s, level)
         if hyper is None:
             return None
-        estep = solve_q(near.work, hyper, estep, E_TOL)
+        estep = solve_q(near.work, hyper, estep, E_TOL, E_STEPS, memory)
         value, slope = log_prior(hyper.to_vector())
         there = replace(near, hyper=hyper, estep=estep, log_prior=value)
         if not coordinates.free_mean:

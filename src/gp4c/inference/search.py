@@ -57,6 +57,7 @@ def search(
     tol: float = 1e-6,
     max_iter: int = 200,
     n_climbs: int = 3,
+    signs: bool = True,
 ) -> list[Optimum]:
     """Profile the length-scale, climb from its best local maxima, then settle the signs of f.
 
@@ -66,6 +67,8 @@ def search(
         Fix g at this value; None learns it.
     n_climbs : int
         Most local maxima of the profile to climb from.
+    signs : bool
+        Whether to try sign changes of f.
 
     Returns
     -------
@@ -95,6 +98,8 @@ def search(
         if peak.value > highest - COMPETES
     ]
     found.sort(key=lambda o: -o.value)
+    if not signs:
+        return found
     best = found[0]
     settled = best_signs(best.work, best.hyper, best.estep, tol)
     if settled is not best.estep:

@@ -34,6 +34,8 @@ ROUGH = 0.05
 WORTHWHILE = 1e-3
 #: most places at which signs are turned, nearest to zero first
 MAX_CROSSINGS = 12
+#: most moves from pattern to better pattern
+MAX_MOVES = 3
 
 
 def crossings(work: Workspace, at: Evaluation, near_zero: float = NEAR_ZERO) -> Floats:
@@ -100,7 +102,7 @@ def _pattern(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> ES
 def best_signs(work: Workspace, hyper: Hyper, estep: EStep, tol: float) -> EStep:
     """Move to the best neighbouring sign pattern until none improves the bound."""
     best = estep
-    for _ in range(MAX_CROSSINGS):
+    for _ in range(MAX_MOVES):
         others = neighbours(work, hyper, best)
         other = max(others, key=lambda mode: mode.evaluation.bound.total, default=None)
         gain = -np.inf if other is None else _gain(other, best)

@@ -143,7 +143,9 @@ def choose_effect(problem: Problem, mean: str | float) -> EffectChoice:
         cheap = variant.variant(count_term="pointwise")
         if variant.count_term == "exact":
             cheap = variant.scout()
-        best = search(cheap, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1)[0]
+        best = search(
+            cheap, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1, signs=False
+        )[0]
         values.append(best.value + shape_laplace(best, weak_prior))
     without, gamma = values
     return EffectChoice(without, gamma, variants[int(gamma > without)])
