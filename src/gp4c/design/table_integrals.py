@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gp4c.design.quadrature import Grid, IntervalIntegrals
 
 Floats = NDArray[np.float64]
+Table = tuple[Floats, Floats]
 
 TABLE = 4096
 #: intervals from which the table is used
@@ -37,15 +38,18 @@ class TableIntegrals:
         """Number of intervals."""
         return len(self._start)
 
-    def apply(self, values: Floats) -> Floats:
-        """Integrals over the intervals of functions given at the nodes, (Q,) or (Q, S)."""
+    def table(self, values: Floats) -> Table:
+        """The running integral and its slope, in steps of the table, of functions at the nodes."""
         zero = np.zeros((1, *values.shape[1:]))
         level = np.concatenate([zero, self._running.apply(values)])
-        slope = (self._slope @ values) / TABLE
+        return level, (self._slope @ values) / TABLE
+
+    def apply(self, values: Floats) -> Floats:
+        """Integrals over the intervals of functions given at the nodes, (Q,) or (Q, S)."""
+        table = self.table(values)
         result = np.empty((self.size, *values.shape[1:]))
         for part in self._chunks():
-            upper, lower = (_cubic(t[part], level, slope) for t in (self._stop, self._start))
-            result[part] = upper - lower
+            result[part] = between(table, self._start[part], self._stop[part])
         return result
 
     def transpose(self, coefficients: Floats) -> Floats:
@@ -73,6 +77,11 @@ def _basis(times: Floats) -> tuple[NDArray[np.intp], tuple[Floats, ...]]:
     return cell, (
         (1.0 + 2.0 * t) * rest**2, t * rest**2, t**2 * (3.0 - 2.0 * t), -(t**2) * rest,
     )  # fmt: skip
+
+
+def between(table: Table, start: Floats, stop: Floats) -> Floats:
+    """Integrals over intervals from a table: (n,), or (n, S) for S functions."""
+    return _cubic(stop, *table) - _cubic(start, *table)
 
 
 def _cubic(times: Floats, level: Floats, slope: Floats) -> Floats:

@@ -7,6 +7,7 @@ result says how far the objective is from that of the rows (docs/maths_scale.md)
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -24,8 +25,8 @@ from gp4c.design.kernels import KERNELS, SquaredExponential
 from gp4c.design.observations import Observations
 from gp4c.design.streaming import PanelSums, Say, sum_source
 from gp4c.design.subject_sums import Spans, subject_totals
-from gp4c.design.table_integrals import integrals_over
-from gp4c.inference.dispersion import poisson_dispersion
+from gp4c.design.table_integrals import TableIntegrals, between
+from gp4c.inference.dispersion import Dispersion, poisson_dispersion
 from gp4c.inference.exposure import SUBJECT_COSTS
 from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Optimum, Problem
@@ -53,6 +54,8 @@ MOST_WORK = 3e6
 #: rows in memory from which even few different intervals go the way of sums: per subject and
 #: iteration they cost more than nodes
 MOST_ROWS = 200_000
+#: subjects whose expected counts are computed at once
+SUBJECTS_AT_ONCE = 1 << 15
 #: the sparsest nodes: functions of this length-scale
 COARSEST = 0.2
 
@@ -288,7 +291,7 @@ def _store_subjects(
         model.subject_effects_ = effects[order] * shared
         model.subject_expected_ = expected[order] / shared
     else:
-        found = poisson_dispersion(totals, _expected(problem, fit.best, spans, first))
+        found = _dispersion(problem, fit, spans, first, totals)
         warn_if_overdispersed(type(model).__name__, found, "effect='gamma' or effect='auto'")
     model.subjects_ = np.asarray(labels[order], dtype=object)
     model.subject_totals_ = totals[order]
@@ -307,20 +310,45 @@ def _effects(
     problem: Problem, fit: Fit, spans: Spans, first: NDArray[np.intp], totals: Floats
 ) -> tuple[Floats, Floats]:
     """Effect and expected count of each subject, averaged over the posterior's components."""
-    effects, expected = np.zeros(len(first)), np.zeros(len(first))
-    cost = SUBJECT_COSTS[problem.effect or "gamma"]
-    for part in fit.parts:
-        mine = _expected(problem, part.optimum, spans, first)
-        expected += part.weight * mine
-        effects += part.weight * cost.weight(totals, mine, part.optimum.hyper.shape)
+    optima = [part.optimum for part in fit.parts]
+    weights = np.array([part.weight for part in fit.parts])
+    effects, expected = np.empty(len(first)), np.empty(len(first))
+    for subjects, mine in _expected(problem, optima, spans, first):
+        expected[subjects] = mine @ weights
+        effects[subjects] = 0.0
+        for k, part in enumerate(fit.parts):
+            cost, shape = SUBJECT_COSTS[problem.effect or "gamma"], part.optimum.hyper.shape
+            effects[subjects] += part.weight * cost.weight(totals[subjects], mine[:, k], shape)
     return effects, expected
 
 
-def _expected(problem: Problem, optimum: Optimum, spans: Spans, first: NDArray[np.intp]) -> Floats:
-    """Expected count of each subject at effect 1."""
-    at, grid = optimum.estep.evaluation, optimum.work.likelihood.grid
-    inside = integrals_over(grid, spans.start, spans.stop).apply(at.mean**2 + at.variance)
-    return np.asarray(np.add.reduceat(problem.data.rate * spans.exposure * inside, first))
+def _expected(
+    problem: Problem, optima: list[Optimum], spans: Spans, first: NDArray[np.intp]
+) -> Iterator[tuple[slice, Floats]]:
+    """Expected counts of subjects at effect 1, (subjects, optima), some subjects at a time."""
+    levels, slopes = [], []
+    for optimum in optima:
+        at, none = optimum.estep.evaluation, np.zeros(0)
+        table = TableIntegrals(optimum.work.likelihood.grid, none, none)
+        level, slope = table.table(at.mean**2 + at.variance)
+        levels.append(level)
+        slopes.append(slope)
+    tables = np.stack(levels, axis=1), np.stack(slopes, axis=1)
+    ends = np.append(first, len(spans))
+    for begin in range(0, len(first), SUBJECTS_AT_ONCE):
+        subjects = slice(begin, min(begin + SUBJECTS_AT_ONCE, len(first)))
+        rows = slice(ends[subjects.start], ends[subjects.stop])
+        inside = between(tables, spans.start[rows], spans.stop[rows])
+        inside *= problem.data.rate * spans.exposure[rows, None]
+        yield subjects, np.add.reduceat(inside, first[subjects] - rows.start, axis=0)
+
+
+def _dispersion(
+    problem: Problem, fit: Fit, spans: Spans, first: NDArray[np.intp], totals: Floats
+) -> Dispersion:
+    """Whether the totals vary more than the best fit without subject effects allows."""
+    parts = [mine[:, 0] for _, mine in _expected(problem, [fit.best], spans, first)]
+    return poisson_dispersion(totals, np.concatenate(parts))
 
 
 def _histories(
