@@ -42,6 +42,10 @@ SECTIONS = (
 )
 
 
+#: pages whose tables of contents may name pages that are not there yet
+CONTENTS = ("index", "guide/index")
+
+
 def importable(module):
     """Whether a module is there; an error inside it is not hidden."""
     try:
@@ -104,7 +108,7 @@ def write_if_new(target, text):
 
 def leave_out_missing(app, docname, source):
     """Drop pages that do not exist from the tables of contents of the site and of the guide."""
-    if docname not in ("index", "guide/index"):
+    if docname not in CONTENTS:
         return
     folder = docname.removesuffix("index")
     before, rest = source[0].split("```{toctree}", 1)
@@ -117,7 +121,13 @@ def is_missing(entry, folder, known):
     return bool(entry.strip()) and not entry.startswith(":") and folder + entry not in known
 
 
+def contents_pages(app, env, added, changed, removed):
+    """Read tables of contents again in every build: pages may have come since the last."""
+    return [page for page in CONTENTS if page in env.found_docs]
+
+
 def setup(app):
+    app.connect("env-get-outdated", contents_pages)
     app.connect("source-read", leave_out_missing)
     # before Sphinx looks which sources there are
     app.connect("config-inited", write_reference)
