@@ -25,7 +25,8 @@ def plot_subject(model: Any, panel: PanelCounts, subject: Any, ax: Axes | None =
     """Draw a subject's counted events beside what the model expects of it.
 
     Counts add up over the subject's own intervals; the expectation is the fitted rate over the
-    same intervals times the subject's exposure and, where the model has them, its effect.
+    same intervals times the subject's exposure and, where the model has them, its effect and the
+    factor of its covariates.
 
     Parameters
     ----------
@@ -38,6 +39,7 @@ def plot_subject(model: Any, panel: PanelCounts, subject: Any, ax: Axes | None =
     position = np.flatnonzero(panel.subjects == subject)
     if len(position) == 0:
         raise PanelDataError(f"there is no subject {subject!r} in the panel")
+    panel = model._adjusted(panel)
     rows = panel.subject_index == position[0]
     effect = _effect_of(model, panel, int(position[0]))
     expected = (

@@ -317,6 +317,17 @@ def test_diagnostics_know_the_covariates(frailty):
     assert np.corrcoef(means, expected)[0, 1] > 0.999
 
 
+def test_pictures_of_subjects_know_the_covariates(frailty):
+    from matplotlib.figure import Figure
+
+    from gp4c.reporting.subject_plots import plot_subject
+
+    axes = plot_subject(frailty, BLADDER, BLADDER.subjects[50], Figure().subplots())
+    drawn = axes.get_lines()[1].get_ydata()[-1]
+    expected = frailty.subject_effects_[50] * frailty.subject_expected_[50]
+    assert_allclose(drawn, expected, rtol=0.05)  # the posterior widened for frailty
+
+
 # -- errors --------------------------------------------------------------------------------------
 
 
