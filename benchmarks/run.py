@@ -19,6 +19,7 @@ BENCHMARKS = (
     "log_quadratic",
     "classical",
     "permutation_size",
+    "covariate_coverage",
     "speed",
     "synthetic_a",
     "scale",
