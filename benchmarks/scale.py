@@ -40,15 +40,16 @@ source = gp4c.scan_panel({path!r})
 sums = sum_source(source, effect="gamma")
 print(sums.n_subjects)
 """
-#: runs code and prints wall-clock seconds and the peak of memory as a last line of JSON
+#: runs code; a last line of JSON has seconds by the clock, of processor time, and peak memory
 _MEASURED = """
 import json, resource, sys, time
 code = sys.argv[1]
 began = time.perf_counter()
 exec(code)
 seconds = time.perf_counter() - began
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-print(json.dumps({"seconds": seconds, "peak_bytes": peak}))
+used = resource.getrusage(resource.RUSAGE_SELF)
+cpu = used.ru_utime + used.ru_stime
+print(json.dumps({"seconds": seconds, "cpu_seconds": cpu, "peak_bytes": used.ru_maxrss * 1024}))
 """
 
 
@@ -109,7 +110,8 @@ def report(row: dict[str, object]) -> None:
             seconds, peak = found["seconds"], found["peak_bytes"]
             per_row = seconds / n_rows * 1e6
             print(
-                f"{n_rows:>11,} rows  {name:<7}{seconds:8.2f} s  {per_row:9.3f} µs/row"
+                f"{n_rows:>11,} rows  {name:<7}{seconds:8.2f} s ({found['cpu_seconds']:.1f} s of "
+                f"processor)  {per_row:9.3f} µs/row"
                 f"  peak {peak / GIGABYTE:5.2f} GB",
                 flush=True,
             )

@@ -145,9 +145,7 @@ class ParquetSource(PanelSource):
         file, shown = self._file(number), self.files.shown(number)
         offset = 0
         try:
-            # row groups are small: several make a batch
-            for group in _row_groups(file.metadata, self._batch_rows):
-                table = file.read_row_groups(group, self.reader.columns)
+            for table in _ahead(file, self.reader.columns, self._batch_rows):
                 for part in _slices(table, self._batch_rows):
                     yield self.reader.read(part, _in_file(shown, offset), first + offset)
                     offset += part.num_rows
@@ -194,6 +192,21 @@ class ParquetSource(PanelSource):
                 return None
             low, high = min(low, float(one.min)), max(high, float(two.max))
         return (low, high) if low < high else None
+
+
+def _ahead(file: Any, columns: list[str], batch_rows: int) -> Iterator[Any]:
+    """Several row groups at a time, the next ones read while the last are worked on."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as reader:
+        waiting = None
+        for groups in _row_groups(file.metadata, batch_rows):
+            reading = reader.submit(file.read_row_groups, groups, columns)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = reading
+        if waiting is not None:
+            yield waiting.result()
 
 
 def _row_groups(metadata: Any, batch_rows: int) -> Iterator[list[int]]:

@@ -46,8 +46,6 @@ Floats = NDArray[np.float64]
 FIRST_LOOK = 0.04
 #: relative error of the objective above which a fit is repeated with closer nodes
 TARGET = 1e-7
-#: how much closer the nodes are than the cheap bound's length-scale asks for
-MARGIN = 1.2
 #: most work for the exact count term in one evaluation, as Σ (nodes in an interval)², about a
 #: quarter of a second; beyond it the pointwise term stands in, and the result says how far off
 MOST_WORK = 3e6
@@ -185,7 +183,7 @@ def resolution_for(length_scale: float, kernel: str) -> float:
     Rougher kernels, which need closer inducing inputs, need nodes closer still.
     """
     smooth = KERNELS[kernel].spacing / SquaredExponential().spacing
-    return length_scale / MARGIN * smooth**2
+    return length_scale * smooth**2
 
 
 def _first_look(model: Any, data: Observations) -> float:
