@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 
 #: draws, half of them mirror images of the others
 DRAWS = 512
+#: numbers held at once: many draws of many subjects are treated in turn
+_MOST_NUMBERS = 20_000_000
 
 
 @lru_cache(maxsize=8)
@@ -38,6 +40,10 @@ def log_likelihood(work: Workspace, hyper: Hyper, v: Floats) -> Floats:
     for fewer inducing inputs than the length-scale needs.
     """
     likelihood = work.likelihood
+    at_once = max(_MOST_NUMBERS // likelihood.largest, 1)
+    if v.shape[1] > at_once:
+        cuts = range(at_once, v.shape[1], at_once)
+        return np.concatenate([log_likelihood(work, hyper, u) for u in np.split(v, cuts, axis=1)])
     f = hyper.mean + np.sqrt(hyper.variance) * (work.features @ v)
     square = f * f + hyper.variance * work.residual[:, None]
     value = np.full(v.shape[1], likelihood.constant)

@@ -95,6 +95,13 @@ class Likelihood:
             constant=constant,
         )
 
+    @property
+    def largest(self) -> int:
+        """Most rows that anything has: nodes, counted intervals, or intervals of subjects."""
+        integrals = self.exposure.integrals
+        seen = integrals.size if integrals is not None else 0
+        return max(len(self.grid.nodes), self.integrals.size, seen)
+
     def node_terms(self, mean: Floats, variance: Floats, shape: float) -> NodeTerms:
         """All terms but the exact count term, which needs covariances (see `exact`)."""
         counts = events = 0.0

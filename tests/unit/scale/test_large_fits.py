@@ -9,6 +9,11 @@ import pytest
 from large_panels import irregular_frame, irregular_panel
 
 import gp4c
+from gp4c.design.kernels import KERNELS
+from gp4c.design.observations import observe
+from gp4c.inference import importance
+from gp4c.inference.hyper import Problem
+from gp4c.inference.sparse_prior import Hyper
 from gp4c.models import big
 from gp4c.models.big import fit_large, is_large
 
@@ -111,3 +116,13 @@ def test_overdispersion_is_seen_in_data_read_in_parts() -> None:
     model = gp4c.GP4C(effect=None, hyper="optimize", count_term="pointwise", n_inducing=8)
     with pytest.warns(gp4c.exceptions.OverdispersionWarning, match="vary"):
         model.fit(gp4c.scan_panel([frame]))
+
+
+def test_draws_of_many_subjects_are_treated_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    panel = irregular_panel(n_subjects=30, frailty=1.0)
+    problem = Problem(observe(panel, None, panel.window), KERNELS["se"], "pointwise", 0.3, "gamma")
+    work, hyper = problem.workspace(0.3), Hyper(0.3, 0.1, 1.0, 0.9)
+    draws = np.random.default_rng(0).normal(size=(work.size, 40))
+    together = importance.log_likelihood(work, hyper, draws)
+    monkeypatch.setattr(importance, "_MOST_NUMBERS", 7 * work.likelihood.largest)
+    np.testing.assert_allclose(importance.log_likelihood(work, hyper, draws), together, rtol=1e-13)
