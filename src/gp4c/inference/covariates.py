@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import ndtr, ndtri
 
 from gp4c.design.observations import Observations
 from gp4c.inference.exposure import GammaFrailty
@@ -24,6 +25,8 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _FRAILTY = GammaFrailty()
+#: normal scores at which :func:`product_quantiles` wants the quantiles of a curve
+PRODUCT_SCORES = np.linspace(-4.0, 4.0, 61)
 #: information per event and unit variance of a covariate below which there is no finite estimate
 NO_INFORMATION = 1e-7
 
@@ -289,3 +292,38 @@ def _shares(rows: RegressionRows, at: Collapsed, rest: Floats, shape: float) -> 
         known = (shape + at.expected)[:, None, None]
         parts = parts - sums[:, :, None] * sums[:, None, :] / known
     return np.asarray(at.effect[:, None, None] * parts)
+
+
+# -- curves at covariates ------------------------------------------------------------------------
+
+
+def product_quantiles(curve: Floats, deviation: float, levels: Floats) -> Floats:
+    """Quantiles of Y e^{σξ}, ξ ~ N(0, 1), from those of positive, independent variables Y.
+
+    P(Y e^{σξ} ≤ y) = E Φ(s(ln y − σξ)), s the normal score of ln Y, by Gauss and Hermite's rule;
+    inverted on a grid of ln y, where scores are nearly straight lines.
+
+    Parameters
+    ----------
+    curve : (61, T)
+        Quantiles of each Y at the scores PRODUCT_SCORES.
+    deviation : float
+        σ.
+    levels : (L,)
+
+    Returns
+    -------
+    (L, T)
+    """
+    nodes, shares = np.polynomial.hermite_e.hermegauss(21)
+    shares = shares / shares.sum()
+    logs = np.log(np.maximum(curve, 1e-300))
+    found = np.empty((len(levels), curve.shape[1]))
+    for k, points in enumerate(logs.T):
+        reach = 5 * deviation
+        grid = np.linspace(points[0] - reach, points[-1] + reach, 600)
+        shifted = grid[:, None] - deviation * nodes
+        scores = np.interp(shifted, points, PRODUCT_SCORES, left=-9.0, right=9.0)
+        mixed = np.clip(ndtr(scores) @ shares, 1e-15, 1 - 1e-15)
+        found[:, k] = np.exp(np.interp(ndtri(levels), ndtri(mixed), grid))
+    return found

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
+from gp4c.inference.covariates import PRODUCT_SCORES, product_quantiles
 from gp4c.inference.forecasting import SubjectHistories
 from gp4c.models.effects import CovariateEffects, no_effects
 from gp4c.models.gp_base import BAND_DRAWS, GaussianProcessModel
@@ -20,9 +22,6 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Covariates = Mapping[str, Any]
-
-#: points of a curve's law, and of the normal law of a coefficient, behind a band with covariates
-_CURVE_POINTS, _NORMAL_POINTS = 400, 21
 
 
 class CovariateModel(GaussianProcessModel):
@@ -166,12 +165,13 @@ class CovariateModel(GaussianProcessModel):
         def quantiles(times: Floats, levels: Floats) -> Floats:
             origin = np.full_like(times, self.window_[0])
             first, last = np.minimum(times, origin), np.maximum(times, origin)
-            values = self._posterior().integral_quantile(first, last, levels)
-            return np.asarray(np.where(times < origin, -values, values))
+            return self._posterior().integral_quantile(first, last, levels)
 
-        return self._covariate_band(
+        low, high = self._covariate_band(
             t, level, kind, covariates, extrapolate, self._draw_cumulatives, quantiles
         )
+        before = np.asarray(t) < self.window_[0]  # where Λ < 0
+        return np.where(before, -high, low)[()], np.where(before, -low, high)[()]
 
     def sample_intensity(
         self,
@@ -252,33 +252,16 @@ class CovariateModel(GaussianProcessModel):
     ) -> tuple[Any, Any]:
         """Quantiles of the curve times exp(βᵀz), β normal around its estimate.
 
-        At average covariates curve and coefficients are nearly independent, so that the law of
-        the product mixes quantiles of the curve with points of the normal law.
+        At average covariates curve and coefficients are nearly independent.
         """
         known, z = self._profile(covariates)
         rng = np.random.default_rng((self._seed(None), 1))
         scatter = np.exp(known.deviations(BAND_DRAWS, rng) @ z)[:, None]
         tails = self._tails(level, kind, lambda x: draw(x) * scatter)
-        middle = (np.arange(_CURVE_POINTS) + 0.5) / _CURVE_POINTS
-        nodes, shares = np.polynomial.hermite_e.hermegauss(_NORMAL_POINTS)
-        factor = np.exp(known.log_factor(z) + known.deviation(z) * nodes)
-
-        def both(times: Floats) -> Floats:
-            values = np.multiply.outer(factor, quantiles(times, middle))
-            weights = np.repeat(shares / shares.sum() / _CURVE_POINTS, _CURVE_POINTS)
-            return _weighted_quantiles(values.reshape(-1, len(times)), weights, tails)
-
         x = self._inside(t, extrapolate)
-        low, high = both(x.ravel())
+        factor = float(np.exp(known.log_factor(z)))
+        curve = quantiles(x.ravel(), ndtr(PRODUCT_SCORES))
+        low, high = factor * product_quantiles(curve, known.deviation(z), np.array(tails))
         if x.ndim == 0:
             return float(low[0]), float(high[0])
         return low.reshape(x.shape), high.reshape(x.shape)
-
-
-def _weighted_quantiles(values: Floats, weights: Floats, levels: tuple[float, float]) -> Floats:
-    """Quantiles of each column of weighted values, (len(levels), columns)."""
-    order = np.argsort(values, axis=0, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=0)
-    reached = np.cumsum(weights[order], axis=0) - weights[order] / 2
-    columns = [np.interp(levels, reached[:, k], ordered[:, k]) for k in range(values.shape[1])]
-    return np.stack(columns, axis=1)

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose
+from scipy.integrate import quad
 from scipy.optimize import minimize
 from scipy.special import gammaln
-from scipy.stats import nbinom
+from scipy.stats import gamma, nbinom, norm
 
 from gp4c.design.observations import observe
 from gp4c.inference.covariates import (
     NO_INFORMATION,
+    PRODUCT_SCORES,
     Nuisance,
     RegressionRows,
     collapsed,
@@ -20,6 +22,7 @@ from gp4c.inference.covariates import (
     information,
     newton,
     pooled_start,
+    product_quantiles,
     reweighted,
     weakest,
 )
@@ -261,3 +264,26 @@ def test_events_on_one_side_of_a_covariate_leave_no_information():
         least, _ = weakest(rows, rows.multiplied(beta) * length[rows.interval])
         assert (least > 1e-3) == finite
         assert (least > NO_INFORMATION) == finite
+
+
+# -- curves at covariates ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.01, 0.1, 0.5])
+def test_quantiles_of_a_product_with_a_lognormal_variable(deviation):
+    # lognormal times lognormal is lognormal
+    scores, levels = PRODUCT_SCORES, np.array([0.005, 0.1, 0.5, 0.9, 0.995])
+    curve = np.exp(np.array([0.3, -1.0]) + np.array([0.2, 0.8]) * scores[:, None])
+    found = product_quantiles(curve, deviation, levels)
+    spread = np.hypot([0.2, 0.8], deviation)
+    expected = np.exp(np.array([0.3, -1.0]) + np.multiply.outer(norm.ppf(levels), spread))
+    assert_allclose(found, expected, rtol=2e-3)
+
+
+def test_quantiles_of_a_product_with_a_skewed_variable():
+    levels = np.array([0.025, 0.5, 0.975])
+    curve = gamma.ppf(norm.cdf(PRODUCT_SCORES), 2.0)[:, None]
+    found = product_quantiles(curve, 0.4, levels)[:, 0]
+    for value, level in zip(found, levels, strict=True):
+        held = quad(lambda x, v=value: gamma.cdf(v * np.exp(-0.4 * x), 2.0) * norm.pdf(x), -8, 8)[0]
+        assert_allclose(held, level, atol=2e-4)
