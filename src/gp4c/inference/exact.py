@@ -117,7 +117,7 @@ class Block:
 
 
 #: blocks with fewer intervals than this join the next larger one: a call has a fixed cost
-SMALL_BLOCK = 20
+SMALL_BLOCK = 60
 
 
 def block_orders(needed: NDArray[np.intp]) -> NDArray[np.intp]:

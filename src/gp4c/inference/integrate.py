@@ -50,7 +50,7 @@ LIGHT_PATTERN = 0.01
 #: tolerance, in nats, of q at the points of the design and of the modes along the ridge
 E_TOL, RIDGE_TOL = 0.03, 0.05
 #: most evaluations for q at a point of the design: its weight does not rest on q's being optimal
-E_STEPS = 12
+E_STEPS = 6
 #: gain in the level, in nats, for which q is solved again
 LEVEL_GAIN = 0.1
 _SHAPE_STEP = 0.05

@@ -113,7 +113,7 @@ def best_signs(work: Workspace, hyper: Hyper, estep: EStep, tol: float) -> EStep
 
 
 def sign_modes(
-    work: Workspace, hyper: Hyper, estep: EStep, rounds: int = 2, max_modes: int = 24
+    work: Workspace, hyper: Hyper, estep: EStep, rounds: int = 1, max_modes: int = 24
 ) -> list[EStep]:
     """Distinct optima over sign patterns, those near the best, best first.
 
