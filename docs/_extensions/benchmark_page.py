@@ -57,7 +57,8 @@ def startup(found):
     yield table(["command", "wall time, s", "processor time, s", "limit, s"], rows)
     yield (
         f"Best of several runs on {found['processors']} processors with a load of "
-        f"{number(found['load'])} from other work, files in the disk cache."
+        f"{number(found['load'])} from other work, files in the disk cache. Limits are held "
+        f"against {'wall' if found['judged_by'] == 'wall' else 'processor'} time."
     )
     for command, kinds in found["imports"].items():
         names = list(dict.fromkeys(name for shares in kinds.values() for name in shares))
