@@ -86,15 +86,16 @@ def test_the_readme_says_what_the_results_say():
 
 
 def test_the_readme_says_what_its_own_example_finds():
+    # to what a reader of a table would notice: 5% of figures whose bands are ten times as wide
     found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")
     said = json.loads((ROOT / "docs" / "images" / "bladder.json").read_text(encoding="utf-8"))
     for arm, numbers in said["by_arm"].items():
         model = found.models[arm]
         now = [model.cumulative(53.0), *model.cumulative_band(53.0)]
-        assert_allclose(now, numbers["mean"], rtol=0.01, err_msg="run `make pictures`")
+        assert_allclose(now, numbers["mean"], rtol=0.05, err_msg="run `make pictures`")
     how = {"curve": "cumulative"}
     now = [found.ratio(43.0, **how), *found.ratio_band(43.0, **how)]
-    assert_allclose(now, said["ratio"], rtol=0.01, err_msg="run `make pictures`")
+    assert_allclose(now, said["ratio"], rtol=0.05, err_msg="run `make pictures`")
     assert found.p_value == said["p_value"]
 
 
