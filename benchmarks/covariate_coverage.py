@@ -91,7 +91,7 @@ def main() -> None:
                     f"{row['root mean square error']:.3f}  {row['bias']:+.3f}",
                     flush=True,
                 )
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+            RESULTS.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     for key, found in results["coverage"].items():
         for name, row in found.items():
             assert LOWEST <= row["robust"] <= HIGHEST, f"{key}, {name}: {row['robust']:.3f}"
