@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 
 #: the finest grid: panels, and nodes in each of them
 FINEST_PANELS, ORDER = 32, 16
+#: fewest nodes in a panel, for which a panel is somewhat shorter
+LEAST_ORDER = 13
 #: panel length, in length-scales, on which ORDER nodes give the sums to about 1e-8 per event
 PANEL_LENGTH = 2.5
 #: length, in panels, of the interval that stands for a node paired with itself
@@ -34,8 +36,10 @@ NEGLIGIBLE = 1e-15
 
 def node_grid(resolution: float) -> Grid:
     """Nodes for functions of length-scale `resolution` (in windows) and longer."""
-    panels = int(np.ceil(1.0 / (PANEL_LENGTH * resolution)))
-    return Grid.on(np.linspace(0.0, 1.0, min(panels, FINEST_PANELS) + 1), ORDER)
+    nodes = ORDER / (PANEL_LENGTH * resolution)
+    panels = min(int(np.ceil(nodes / ORDER)), FINEST_PANELS)
+    order = int(np.clip(np.ceil(nodes / panels), LEAST_ORDER, ORDER))
+    return Grid.on(np.linspace(0.0, 1.0, panels + 1), order)
 
 
 @lru_cache(maxsize=1)
