@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"
+PLOT = Path(__file__).parents[1] / "docs" / "images" / "scale.png"
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 PIECE = 1_000_000
 GIGABYTE = 1e9
@@ -131,6 +132,28 @@ def check(rows: list[dict]) -> None:
     assert per_row[1] < 1.3 * per_row[0], "time per row grows"
 
 
+def draw(rows: list[dict]) -> None:
+    """The scaling plot of the guide: processor seconds and peak memory against rows."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
+    styles = {"plain": ("o-", "GP4C"), "gamma": ("s--", "GP4C, gamma frailty")}
+    styles |= {"sums": ("^:", "reading and summing up alone"), "polars": ("x-.", "polars group_by")}
+    for name, (style, label) in styles.items():
+        known = [row for row in rows if name in row]
+        size = [row["rows"] for row in known]
+        left.loglog(size, [row[name]["cpu_seconds"] for row in known], style, label=label)
+        right.loglog(size, [row[name]["peak_bytes"] / GIGABYTE for row in known], style)
+    left.set(xlabel="rows", ylabel="processor seconds")
+    right.set(xlabel="rows", ylabel="peak of memory, GB")
+    right.axhline(4, color="0.5", lw=1)
+    left.legend(frameon=False, fontsize=8)
+    figure.savefig(PLOT, dpi=110)
+
+
 def main(big: bool = False) -> None:
     rows = []
     for n_rows in SIZES:
@@ -146,6 +169,7 @@ def main(big: bool = False) -> None:
         rows += [row for row in json.loads(RESULTS.read_text())["sizes"] if row["rows"] > SIZES[-1]]
     document = {"date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count(), "sizes": rows}
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+    draw(rows)
     check([row for row in rows if row["rows"] <= SIZES[-1]])
 
 
