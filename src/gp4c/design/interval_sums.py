@@ -62,11 +62,18 @@ class Rows:
 
     def sample(self) -> Rows:
         """The rows with events whose hashes are smallest: the same in any split of the rows."""
-        some = self.take(self.count > 0)
-        if len(some) <= SAMPLE:
-            return some
-        key = interval_keys(some.start + 0.0, some.stop + 0.0)
-        return some.take(np.argpartition(key, SAMPLE)[:SAMPLE])
+        key = interval_keys(self.start + 0.0, self.stop + 0.0)
+        near = np.flatnonzero((key <= _enough(key)) & (self.count > 0))
+        if len(near) < SAMPLE:  # few rows, or few of them with events
+            near = np.flatnonzero(self.count > 0)
+        if len(near) > SAMPLE:
+            near = near[np.argpartition(key[near], SAMPLE)[:SAMPLE]]
+        return self.take(near)
+
+
+def _enough(key: NDArray[np.uint64]) -> np.uint64:
+    """A limit below which about 20 · SAMPLE of these evenly spread keys lie."""
+    return np.uint64(min(20 * SAMPLE / max(len(key), 1), 1.0) * (2.0**64 - 2.0**12))
 
 
 @dataclass(frozen=True)
@@ -100,8 +107,8 @@ class _Moments:
             self._points.add(last, rows.exposure[part])
             self._points.add(first, -rows.exposure[part])
             count = rows.count[part]
-            seen = count != 0
-            if not seen.all():
+            seen = np.flatnonzero(count)
+            if len(seen) < len(count):
                 first, last, count = first.take(seen), last.take(seen), count[seen]
             self._pairs.add(first, last, count)
 

@@ -45,9 +45,9 @@ class Places:
             legendre.append(((2 * k + 1) * x * legendre[k] - k * legendre[k - 1]) / (k + 1))
         return cls(cell, legendre)
 
-    def take(self, rows: NDArray[np.bool_]) -> Places:
+    def take(self, rows: Indices) -> Places:
         """Some of the times."""
-        return Places(self.cell[rows], [values[rows] for values in self.legendre])
+        return Places(self.cell.take(rows), [values.take(rows) for values in self.legendre])
 
 
 @dataclass
