@@ -23,6 +23,7 @@ BENCHMARKS = (
     "speed",
     "synthetic_a",
     "scale",
+    "sampler",
 )
 
 

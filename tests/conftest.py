@@ -24,9 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     That they warn of overdispersion has tests of its own (models/test_overdispersion.py).
     """
     for item in items:
-        item.add_marker(
-            pytest.mark.filterwarnings("ignore::gp4c.exceptions.OverdispersionWarning")
-        )
+        item.add_marker(pytest.mark.filterwarnings("ignore::gp4c.exceptions.OverdispersionWarning"))
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ SHAPE_BOUNDS = (1e-3, 1e6)
 #: nats; a climb first goes this far with rough E-steps, whose tolerance is the second number
 SKETCH, SKETCH_E_STEP = 0.02, 1e-3
 #: nodes per gap between inducing inputs: integrals to 1e-11 at spacings up to 0.8 and 1.5
-FINE_ORDER, COARSE_ORDER = 10, 12
+FINE_ORDER, COARSE_ORDER = 11, 14
 
 
 @dataclass

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
+from gp4c.inference.coordinates import Coordinates
 from gp4c.inference.curvature import expected_curvature
 from gp4c.inference.estep import Anderson
 from gp4c.inference.hyper import (
     MAX_LENGTH_SCALE,
-    MEAN_BOUNDS,
-    VARIANCE_BOUNDS,
     LogPrior,
     Optimum,
     Problem,
@@ -29,8 +29,10 @@ from gp4c.inference.hyper import (
     solve_q,
 )
 from gp4c.inference.importance import log_evidence
+from gp4c.inference.response import frailty_response
+from gp4c.inference.shape import shape_laplace, shape_mode
 from gp4c.inference.signs import sign_modes
-from gp4c.inference.sparse_prior import Hyper
+from gp4c.inference.variational import Gaussian
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +55,10 @@ E_TOL, RIDGE_TOL = 0.03, 0.05
 E_STEPS = 6
 #: gain in the level, in nats, for which q is solved again
 LEVEL_GAIN = 0.1
-_SHAPE_STEP = 0.05
+#: points heavier than this get a grid of levels where there are frailties; most steps to a side
+HEAVY, MAX_LEVELS = 0.06, 8
+#: least curvature of the log density in the level, about that of its prior
+LEVEL_CURVATURE = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,7 @@ class _Point:
     optimum: Optimum
     log_density: float
     shift: Floats | None = None
+    deviation: float = 0.0
 
 
 def integrate(
@@ -100,34 +106,15 @@ def integrate(
         best = max([best, *(point.log_density for point in across)])
         cell = np.log(width * step)
         points += [replace(point, log_density=point.log_density + cell) for point in across]
-    densities = np.array([point.log_density for point in points])
-    weights = np.exp(densities - densities.max())
-    total = densities.max() + np.log(weights.sum())
-    total += shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
-    weights /= weights.sum()
+    at_best = shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
+    if problem.effect == "gamma" and free[2]:
+        points = _with_levels(points, log_prior, at_best)
+    weights, total = _normalised(points)
     parts = [Weighted(p.optimum, float(w), p.shift) for p, w in zip(points, weights, strict=True)]
-    parts = _with_sign_patterns([part for part in parts if part.weight > LIGHT])
+    parts = with_sign_patterns([part for part in parts if part.weight > LIGHT])
     weight = sum(part.weight for part in parts)
     parts = [replace(part, weight=part.weight / weight) for part in parts]
-    return Integration(parts, float(total))
-
-
-def shape_laplace(at: Optimum, log_prior: LogPrior) -> float:
-    """Log of Laplace's integral over ln α relative to the density at its mode; 0 without one."""
-    if not np.isfinite(at.hyper.shape):
-        return 0.0
-    exposure, evaluation = at.work.likelihood.exposure, at.estep.evaluation
-    second_moment = evaluation.mean**2 + evaluation.variance
-
-    def slope(step: float) -> float:
-        vector = at.hyper.to_vector()
-        vector[3] += step
-        return exposure.shape_gradient(second_moment, float(np.exp(vector[3]))) + float(
-            log_prior(vector)[1][3]
-        )
-
-    curvature = (slope(-_SHAPE_STEP) - slope(_SHAPE_STEP)) / (2 * _SHAPE_STEP)
-    return float(0.5 * np.log(2 * np.pi / max(curvature, 1e-2)))
+    return Integration(parts, total + at_best)
 
 
 def _ridge(
@@ -180,48 +167,11 @@ def _trapezoid(x: Floats) -> Floats:
     return np.concatenate([gaps[:1], gaps[1:] + gaps[:-1], gaps[-1:]]) / 2
 
 
-class _Coordinates:
-    """(s, l) = (ln √γ/g, ln(g² + γ)); for a fixed mean s = ln γ alone, and l is not used.
-
-    |∂(ln γ, g)/∂(s, l)| = g.
-    """
-
-    def __init__(self, hyper: Hyper, free_mean: bool):
-        self.base, self.free_mean = hyper, free_mean
-
-    def of(self, hyper: Hyper) -> tuple[float, float]:
-        """Coordinates of these hyper-parameters."""
-        if not self.free_mean:
-            return float(np.log(hyper.variance)), 0.0
-        ratio = np.sqrt(hyper.variance) / hyper.mean
-        return float(np.log(ratio)), float(np.log(hyper.mean**2 + hyper.variance))
-
-    def hyper(self, s: float, level: float) -> Hyper | None:
-        """The hyper-parameters there; None outside their limits."""
-        if not self.free_mean:
-            there = replace(self.base, variance=float(np.exp(s)))
-        else:
-            mean_square = np.exp(level) / (1 + np.exp(2 * s))
-            variance = float(mean_square * np.exp(2 * s))
-            there = replace(self.base, variance=variance, mean=float(np.sqrt(mean_square)))
-        inside = VARIANCE_BOUNDS[0] < there.variance < VARIANCE_BOUNDS[1]
-        inside &= not self.free_mean or MEAN_BOUNDS[0] < there.mean < MEAN_BOUNDS[1]
-        return there if inside else None
-
-    def direction(self, hyper: Hyper) -> tuple[Floats, Floats]:
-        """∂(ln a, ln γ, g, ln α)/∂s and /∂l."""
-        if not self.free_mean:
-            return np.array([0.0, 1.0, 0.0, 0.0]), np.zeros(4)
-        share = hyper.variance / (hyper.variance + hyper.mean**2)
-        along = np.array([0.0, 2 * (1 - share), -hyper.mean * share, 0.0])
-        return along, np.array([0.0, 1.0, hyper.mean / 2, 0.0])
-
-
 def _across(
     mode: Optimum, free: tuple[bool, bool, bool, bool], log_prior: LogPrior, best: float
 ) -> tuple[list[_Point], float]:
     """Points along s at one length-scale, from the mode outwards while they matter; the step."""
-    coordinates = _Coordinates(mode.hyper, free[2])
+    coordinates = Coordinates(mode.hyper, free[2])
     centre, _ = coordinates.of(mode.hyper)
     along, _ = coordinates.direction(mode.hyper)
     curvature = float(along @ expected_curvature(mode.work, mode.hyper, mode.estep.q) @ along)
@@ -249,7 +199,7 @@ def _across(
 
 
 def _settled(
-    near: Optimum, coordinates: _Coordinates, s: float, log_prior: LogPrior, memory: Anderson
+    near: Optimum, coordinates: Coordinates, s: float, log_prior: LogPrior, memory: Anderson
 ) -> _Point | None:
     """The optimum at s with the level at its conditional mode, by Newton's method."""
     _, level = coordinates.of(near.hyper)
@@ -266,35 +216,97 @@ def _settled(
         _, up = coordinates.direction(hyper)
         gradient = near.work.hyper_gradient(hyper, estep.q, estep.evaluation, False) + slope
         rise = float(np.nan_to_num(gradient) @ up) + 0.5  # of ln g, the Jacobian's
-        curvature = float(up @ expected_curvature(near.work, hyper, estep.q) @ up)
+        q = frailty_response(there)  # frailties make the level less certain than the bound says
+        curvature = max(float(up @ expected_curvature(near.work, hyper, q) @ up), LEVEL_CURVATURE)
         gain = rise**2 / (2 * curvature)
         if gain < LEVEL_GAIN or last:
+            density = _density(there, log_prior) + min(gain, 1.0)
             spread = np.log(2 * np.pi / curvature) / 2
-            density = log_evidence(there) + value + np.log(hyper.mean) + spread + min(gain, 1.0)
-            shift = _level_shift(there, coordinates.hyper(s, level + curvature**-0.5))
-            return _Point(there, float(density), shift)
+            deviation = float(curvature**-0.5)
+            shift = _level_shift(there, q, deviation)
+            return _Point(there, float(density + spread), shift, deviation)
         level += float(np.clip(rise / curvature, -1.0, 1.0))
     raise AssertionError("the last round returns")
 
 
-def _level_shift(at: Optimum, higher: Hyper | None) -> Floats | None:
-    """Change of v that moves f as the posterior mean of f moves when the level is higher.
+def _with_levels(points: list[_Point], log_prior: LogPrior, at_best: float) -> list[_Point]:
+    """Give the heavy points a grid of levels instead of a Gaussian spread.
 
-    The sites of the likelihood stay, so that q at the other level is a linear solve.
+    With frailties the level is uncertain and its posterior skewed: a few frail subjects that were
+    not seen make a higher level with a smaller α, so that α follows the level.
     """
-    moved = None if higher is None else at.work.from_sites(higher, at.estep.evaluation.sites())
-    if moved is None or higher is None:
+    weights, _ = _normalised(points)
+    spread: list[_Point] = []
+    for point, weight in zip(points, weights, strict=True):
+        many = _levels(point, log_prior, at_best) if weight > HEAVY and point.deviation else []
+        spread += many or [point]
+    return spread
+
+
+def _levels(point: _Point, log_prior: LogPrior, at_best: float) -> list[_Point]:
+    """Points along the level from that of `point` outwards; their sum stands for it."""
+    _, origin = Coordinates(point.optimum.hyper, True).of(point.optimum.hyper)
+    first = _at_level(point.optimum, origin, log_prior)
+    if first is None:
+        return []
+    found, centre = [first], first.log_density
+    best = centre
+    for direction in (-1.0, 1.0):
+        near, position = first, 1
+        while position <= MAX_LEVELS:
+            level = origin + direction * position * point.deviation
+            there = _at_level(near.optimum, level, log_prior)
+            if there is None:
+                break
+            found.append(there)
+            best = max(best, there.log_density)
+            if there.log_density < best - CUTOFF:
+                break
+            near, position = there, position + 1
+    # the point's cell in (ln a, s) is in its density, Laplace's integral over the level is not
+    laplace = np.log(2 * np.pi) / 2 + np.log(point.deviation)
+    cell = point.log_density - laplace - _density(point.optimum, log_prior)
+    offset = cell + np.log(point.deviation) - at_best
+    return [replace(there, log_density=there.log_density + offset) for there in found]
+
+
+def _at_level(near: Optimum, level: float, log_prior: LogPrior) -> _Point | None:
+    """The optimum at another level, with α at its conditional mode there."""
+    coordinates = Coordinates(near.hyper, True)
+    s, _ = coordinates.of(near.hyper)
+    hyper = coordinates.hyper(s, level)
+    if hyper is None:
         return None
-    prior = at.work.prior
-
-    def at_inducing(hyper: Hyper, mean: Floats) -> Floats:
-        return np.asarray(hyper.mean + np.sqrt(hyper.variance) * (prior.factor @ mean))
-
-    change = at_inducing(higher, moved.mean) - at_inducing(at.hyper, at.estep.q.mean)
-    return np.asarray(prior.inverse_factor @ change / np.sqrt(at.hyper.variance))
+    there = replace(near, hyper=hyper, estep=solve_q(near.work, hyper, near.estep, E_TOL, E_STEPS))
+    # q hardly depends on α, and the evidence needs no optimal q
+    hyper = replace(hyper, shape=shape_mode(there, log_prior))
+    there = replace(there, hyper=hyper, log_prior=log_prior(hyper.to_vector())[0])
+    return _Point(there, _density(there, log_prior) + shape_laplace(there, log_prior))
 
 
-def _with_sign_patterns(parts: list[Weighted]) -> list[Weighted]:
+def _density(at: Optimum, log_prior: LogPrior) -> float:
+    """Log density in (ln a, s, l): evidence, prior and the Jacobian g."""
+    return log_evidence(at) + log_prior(at.hyper.to_vector())[0] + float(np.log(at.hyper.mean))
+
+
+def _normalised(points: list[_Point]) -> tuple[Floats, float]:
+    """Weights of points, and the logarithm of their sum."""
+    densities = np.array([point.log_density for point in points])
+    total = float(logsumexp(densities))
+    return np.exp(densities - total), total
+
+
+def _level_shift(at: Optimum, q: Gaussian, deviation: float) -> Floats:
+    """Change of v that moves f as its posterior mean moves when l rises by `deviation`.
+
+    At fixed s a rise of l scales the prior of f; the posterior follows by S(m + g L⁻¹1/2√γ).
+    """
+    prior, hyper = at.work.prior, at.hyper
+    constant = prior.inverse_factor.sum(axis=1) * hyper.mean / (2 * np.sqrt(hyper.variance))
+    return np.asarray(deviation * (q.covariance @ (q.mean + constant)))
+
+
+def with_sign_patterns(parts: list[Weighted]) -> list[Weighted]:
     """Give other sign patterns of f their share of the mixture.
 
     Their evidence is found at the heaviest part, which also stands for those patterns; the main

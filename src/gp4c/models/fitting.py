@@ -11,13 +11,14 @@ import numpy as np
 
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
-from gp4c.inference.integrate import Weighted, integrate, shape_laplace
+from gp4c.inference.integrate import Weighted, integrate, with_sign_patterns
 from gp4c.inference.mcmc import SamplerReport, sample_posterior
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.response import frailty_response
 from gp4c.inference.sampled import SampledPosterior
 from gp4c.inference.search import search
+from gp4c.inference.shape import shape_laplace
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.base import PanelEstimator
 
@@ -143,9 +144,7 @@ def choose_effect(problem: Problem, mean: str | float) -> EffectChoice:
         cheap = variant.variant(count_term="pointwise")
         if variant.count_term == "exact":
             cheap = variant.scout()
-        best = search(
-            cheap, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1, signs=False
-        )[0]
+        best = search(cheap, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1, signs=False)[0]
         values.append(best.value + shape_laplace(best, weak_prior))
     without, gamma = values
     return EffectChoice(without, gamma, variants[int(gamma > without)])
@@ -158,7 +157,10 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
     fixed = unit_mean(problem, mean)
     if hyper == "optimize":
         peaks = search(problem, mean=fixed, tol=tol, max_iter=max_iter)
-        return single_fit(peaks[0])
+        fit = single_fit(peaks[0])
+        if problem.count_term == "lemma2":  # the paper's: one Gaussian
+            return fit
+        return replace(fit, parts=with_sign_patterns(fit.parts))
     tol = max(tol, DESIGN_TOL)
     peaks = search(problem, mean=fixed, log_prior=weak_prior, tol=tol, max_iter=max_iter)
     free = free_coordinates(problem, fixed)

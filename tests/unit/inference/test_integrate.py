@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.hyper import Optimum, Problem, free_coordinates, solve_q
 from gp4c.inference.importance import log_evidence
-from gp4c.inference.integrate import Integration, integrate, shape_laplace
+from gp4c.inference.integrate import Integration, integrate
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import search
+from gp4c.inference.shape import shape_laplace
 from gp4c.inference.sparse_prior import Hyper
 from problems import observed, visits_panel
 from tolerances import ROUNDING
