@@ -60,7 +60,7 @@ def expected() -> gp4c.PanelCounts:
         (TEXT.replace(",", "\t"), {"delimiter": "\t"}),
         (TEXT.replace(",", ";").replace(".", ","), {"delimiter": ";", "decimal": ","}),
         ("\n".join(",".join(f'"{c}"' for c in line.split(",")) for line in TEXT.split()), {}),
-        (gzip.compress(TEXT.encode()), {}),
+        (gzip.compress(TEXT.encode(), mtime=0), {}),
         (TEXT.replace("id,from,to,n", "Patient ID,T.START,Tstop,N_events"), {}),
         (TEXT.replace("id,from", "Subject,BEGIN").replace("to,n", "End,Count"), {}),
         (TEXT.replace("\n7", "\nx,7").replace("\n8", "\nx,8").replace("id", ",id", 1), {}),
@@ -78,7 +78,7 @@ def test_spaces_around_names_and_numbers_do_not_matter():
 def test_paths_file_objects_and_names(tmp_path, expected):
     for name, data in [
         ("a.csv", TEXT.encode()),
-        ("a.csv.gz", gzip.compress(TEXT.encode())),
+        ("a.csv.gz", gzip.compress(TEXT.encode(), mtime=0)),
         ("a.TSV", TEXT.replace(",", "\t").encode()),
         ("no_suffix", TEXT.encode()),
     ]:
@@ -264,7 +264,7 @@ def test_types_that_change_far_into_the_file():
             "encoding='latin-1'",
         ),
         (TEXT, {"encoding": "utf-99"}, "there is no encoding 'utf-99'"),
-        (gzip.compress(TEXT.encode())[:-12], {}, "the file is damaged"),
+        (gzip.compress(TEXT.encode(), mtime=0)[:-12], {}, "the file is damaged"),
         (b"\x1f\x8b" + b"nonsense" * 9, {}, "the file is damaged"),
         (b"PAR1" + b"x" * 50, {}, "the file is not a readable Parquet file"),
         (b"PK\x03\x04", {}, "the file is a zip archive or Excel workbook; save the table as CSV"),

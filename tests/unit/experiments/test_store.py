@@ -131,7 +131,9 @@ def test_a_finished_run_in_one_file(tmp_path):
     assert store.read(Task.of("split", trial=9)) is None
 
 
-@pytest.mark.parametrize("content", [b"", b"not gzip", gzip.compress(b"{}\n"), gzip.compress(b"x")])
+@pytest.mark.parametrize(
+    "content", [b"", b"not gzip", gzip.compress(b"{}\n", mtime=0), gzip.compress(b"x", mtime=0)]
+)
 def test_a_file_of_another_kind_is_refused(tmp_path, content):
     path = tmp_path / "trials.jsonl.gz"
     path.write_bytes(content)
