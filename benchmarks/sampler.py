@@ -28,7 +28,7 @@ from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.fitting import mixture
 
 RESULTS = Path(__file__).parent / "results" / "sampler.json"
-ARMS = {"Bladder A": "placebo", "Bladder B": "thiotepa"}
+ARMS = {"Bladder A": "thiotepa", "Bladder B": "placebo"}
 N_DRAWS, N_TIMES = 8000, 200
 #: largest relative L1 distance of a curve
 LIMIT = 0.03
