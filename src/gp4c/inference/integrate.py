@@ -11,6 +11,7 @@ conditional mode.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -182,12 +183,27 @@ def _across(
         return [_Point(mode, log_evidence(mode) + mode.log_prior)], step
     if first.log_density < best - SIDE:
         return [first], float(np.sqrt(2 * np.pi / curvature))
+
+    def settle(near: Optimum, s: float) -> _Point | None:
+        return _settled(near, coordinates, s, log_prior, memory)
+
+    return _outwards(first, centre, step, settle, best), step
+
+
+def _outwards(
+    first: _Point,
+    centre: float,
+    step: float,
+    settle: Callable[[Optimum, float], _Point | None],
+    best: float = -np.inf,
+    most: float = np.inf,
+) -> list[_Point]:
+    """Points on a grid around `first` while they matter, each started from its neighbour."""
     points, best = [first], max(best, first.log_density)
     for direction in (-1.0, 1.0):
         near, position = first, 1
-        while True:
-            s = centre + direction * position * step
-            there = _settled(near.optimum, coordinates, s, log_prior, memory)
+        while position <= most:
+            there = settle(near.optimum, centre + direction * position * step)
             if there is None:
                 break
             points.append(there)
@@ -195,7 +211,7 @@ def _across(
             if there.log_density < best - CUTOFF:
                 break
             near, position = there, position + 1
-    return points, step
+    return points
 
 
 def _settled(
@@ -249,20 +265,11 @@ def _levels(point: _Point, log_prior: LogPrior, at_best: float) -> list[_Point]:
     first = _at_level(point.optimum, origin, log_prior)
     if first is None:
         return []
-    found, centre = [first], first.log_density
-    best = centre
-    for direction in (-1.0, 1.0):
-        near, position = first, 1
-        while position <= MAX_LEVELS:
-            level = origin + direction * position * point.deviation
-            there = _at_level(near.optimum, level, log_prior)
-            if there is None:
-                break
-            found.append(there)
-            best = max(best, there.log_density)
-            if there.log_density < best - CUTOFF:
-                break
-            near, position = there, position + 1
+
+    def settle(near: Optimum, level: float) -> _Point | None:
+        return _at_level(near, level, log_prior)
+
+    found = _outwards(first, origin, point.deviation, settle, most=MAX_LEVELS)
     # the point's cell in (ln a, s) is in its density, Laplace's integral over the level is not
     laplace = np.log(2 * np.pi) / 2 + np.log(point.deviation)
     cell = point.log_density - laplace - _density(point.optimum, log_prior)
