@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -33,19 +33,20 @@ def write_all(folder: Path, writers: Mapping[str, Writer]) -> list[Path]:
     list of Path
         The files, in order.
     """
-    from gp4c.atomic import replacing
+    from gp4c.atomic import replacing_all
 
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
     targets = [folder / name for name in writers]
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         # every file is complete under a temporary name before the first takes its own
-        with ExitStack() as stack:
-            for target, write in zip(targets, writers.values(), strict=True):
-                write(stack.enter_context(replacing(target)))
+        with replacing_all(targets) as temporaries:
+            for temporary, write in zip(temporaries, writers.values(), strict=True):
+                write(temporary)
     except BaseException:
         for parent in made:
-            parent.rmdir()
+            with suppress(OSError):  # not made yet, or somebody else's file is in it by now
+                parent.rmdir()
         raise
     return targets
 
