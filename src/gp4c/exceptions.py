@@ -31,6 +31,10 @@ class MissingExtraError(GP4CError, ImportError):
     """A package of an optional extra is not installed; the message names the extra."""
 
 
+class NotEnoughMemoryError(GP4CError, MemoryError):
+    """A fit would need more memory than there is; the message says how to need less."""
+
+
 class GP4CWarning(UserWarning):
     """Base class of the warnings of gp4c."""
 
