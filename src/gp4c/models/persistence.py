@@ -1,64 +1,75 @@
 """Saved models: one JSON file, exact numbers, no pickle.
 
-A file holds the format's version, the class, its parameters and its fitted state. Arrays are
-written as dtype, shape and values (Python's JSON keeps every bit of a float), frozen result
-classes by name from a fixed list: loading a file can build nothing else and runs none of it.
+A file holds the format's version, the class, its parameters and its fitted state, and a check sum
+of these. Arrays are written as dtype, shape and values (Python's JSON keeps every bit of a float),
+frozen result classes by name from a fixed list. Loading trusts nothing: memory is estimated before
+the text is parsed, no name in the file is looked up outside the lists of
+:mod:`gp4c.models.saved_schema`, every value is checked for its kind and size, none of it is run.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+import stat
+import warnings
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from gp4c.atomic import write_text
-from gp4c.exceptions import ModelFileError
+from gp4c.exceptions import GP4CError, ModelFileError
+from gp4c.memory import available_memory, in_words
+from gp4c.models.saved_schema import (
+    ESTIMATORS,
+    FIELDS,
+    OPTIONAL,
+    RESULTS,
+    STATES,
+    problem_with,
+    short,
+)
 
 if TYPE_CHECKING:
     from gp4c.models.base import PanelEstimator
 
 FORMAT = "gp4c-model"
-VERSION = 1
-
-#: estimators and result classes that a file may name -> the module that defines them
-_ESTIMATORS = {
-    "GP4C": "gp4c.models.gp4c",
-    "GP4CW": "gp4c.models.gp4c",
-    "GP3": "gp4c.models.gp3",
-    "LocalEM": "gp4c.models.local_em",
-    "NPMPLE": "gp4c.models.step",
-    "NPMLE": "gp4c.models.step",
-    "NPMPLGF": "gp4c.models.step",
-    "HomogeneousPoisson": "gp4c.models.homogeneous",
-}
-_RESULTS = {
-    "Component": "gp4c.inference.posterior",
-    "Posterior": "gp4c.inference.posterior",
-    "SubjectHistories": "gp4c.inference.forecasting",
-    "SampledPosterior": "gp4c.inference.sampled",
-    "SamplerReport": "gp4c.inference.mcmc",
-    "Bound": "gp4c.inference.variational",
-    "CovariateEffects": "gp4c.models.effects",
-    "FormulaDesign": "gp4c.data.formulas",
-}
+#: 1 had no check sum
+VERSION = 2
 _NON_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+#: kinds of arrays, and what their values are in JSON; besides them there are texts and objects
+_TYPES: dict[str, set[type]] = {"<f8": {float, int}, "<i8": {int}, "|b1": {bool}}
+#: longest integer in a file: 64 bits, with some room
+_LONGEST_INTEGER = 40
+#: bytes in memory per byte of text, per bracket and per comma, while a file is read
+_PER_BYTE, _PER_BRACKET, _PER_VALUE = 4, 200, 48
+#: what reading a file can run into; all of it means that the file is not what we wrote
+_DAMAGE = (
+    ArithmeticError, AssertionError, AttributeError, GP4CError, KeyError, IndexError,
+    RecursionError, TypeError, ValueError,
+)  # fmt: skip
 
 
 def save_model(model: PanelEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, whole or not at all."""
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
+    from gp4c import __version__
+
+    body = {
         "class": type(model).__name__,
         "parameters": _encode(model.get_params()),
         "state": _encode(model._state()),
     }
+    try:
+        _restore(body)
+    except _DAMAGE as problem:
+        raise ModelFileError(f"this model cannot be saved: {_reason(problem)}") from problem
+    document = {
+        "format": FORMAT, "version": VERSION, "gp4c": __version__, "sha256": _digest(body), **body
+    }  # fmt: skip
     write_text(path, json.dumps(document, allow_nan=False))
 
 
@@ -74,38 +85,165 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     -------
     PanelEstimator
         The same estimator; it gives the same answers to the last bit.
+
+    Raises
+    ------
+    ModelFileError
+        The file is missing, not a saved model, of a newer format, damaged, or too large for the
+        memory that there is. A file from somebody else can be opened safely: it cannot run code.
     """
-    try:
-        document = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise ModelFileError(f"there is no file {os.fspath(path)!r}") from None
-    except OSError as problem:
-        raise ModelFileError(f"{os.fspath(path)!r} cannot be read: {problem.strerror}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        raise ModelFileError(f"{os.fspath(path)!r} is not a JSON file") from None
+    name = repr(os.fspath(path))
+    document = _parse(_read(path, name), name)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise ModelFileError(f"{os.fspath(path)!r} is not a saved gp4c model")
-    if document.get("version") != VERSION:
-        raise ModelFileError(
-            f"{os.fspath(path)!r} has format version {document.get('version')!r}; this gp4c reads "
-            f"version {VERSION}: install the gp4c that wrote it, or fit again"
-        )
+        raise ModelFileError(f"{name} is not a saved gp4c model")
+    _check_version(document, name)
     try:
-        return _build(document)
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise ModelFileError(f"{os.fspath(path)!r} is damaged: {problem}") from None
-
-
-def _build(document: dict[str, Any]) -> Any:
-    cls = _named(document["class"], _ESTIMATORS)
-    model = cls(**_decode(document["parameters"]))
-    model._set_state(_decode(document["state"]))
+        _check_digest(document)
+        model = _restore(document)
+        _probe(model)
+    except _DAMAGE as problem:
+        raise ModelFileError(f"{name} is damaged: {_reason(problem)}") from None
+    except MemoryError:
+        _refuse_size(name)
     return model
+
+
+# -- from the disk to JSON -------------------------------------------------------------------------
+
+
+def _read(path: str | os.PathLike[str], name: str) -> bytes:
+    """Content of a file; endless (a device) and huge ones are refused before they fill memory."""
+    room = available_memory()
+    try:
+        with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if room is None:
+                return file.read()
+            if stat.S_ISREG(status.st_mode) and status.st_size * _PER_BYTE > room:
+                _refuse_size(name)
+            content = file.read(room // _PER_BYTE + 1)
+    except FileNotFoundError:
+        raise ModelFileError(f"there is no file {name}") from None
+    except OSError as problem:
+        raise ModelFileError(f"{name} cannot be read: {problem.strerror}") from None
+    except (ValueError, MemoryError) as problem:  # a path with a null character; no room after all
+        raise ModelFileError(f"{name} cannot be read: {problem or 'not enough memory'}") from None
+    brackets = content.count(b"[") + content.count(b"{") + content.count(b'"') // 2
+    if len(content) * _PER_BYTE + brackets * _PER_BRACKET + content.count(b",") * _PER_VALUE > room:
+        _refuse_size(name)
+    return content
+
+
+def _refuse_size(name: str) -> NoReturn:
+    room = available_memory()
+    there = "there is" if room is None else f"there is ({in_words(room)} free)"
+    raise ModelFileError(
+        f"{name} needs more memory to read than {there}; a saved model is rarely this large: is it "
+        "the right file?"
+    )
+
+
+def _parse(content: bytes, name: str) -> Any:
+    try:
+        return json.loads(
+            content.decode("utf-8"),
+            parse_int=_integer,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_without_repeats,
+        )
+    except (ValueError, RecursionError):
+        raise ModelFileError(f"{name} is not a JSON file") from None
+    except MemoryError:
+        _refuse_size(name)
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:
+        raise ValueError("an integer is too long")
+    return int(text)
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not JSON")
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _check_version(document: dict[str, Any], name: str) -> None:
+    """Say what to do with a file of another version; older ones are read."""
+    version, writer = document.get("version"), document.get("gp4c")
+    if type(version) is not int or version < 1:
+        raise ModelFileError(f"{name} is damaged: it has no format version")
+    if version > VERSION:
+        by = f"gp4c {writer}" if isinstance(writer, str) and len(writer) < 20 else "a newer gp4c"
+        raise ModelFileError(
+            f"{name} was written by {by} in format version {short(version)}, and this gp4c reads "
+            f"versions up to {VERSION}: update gp4c, or fit again with this one"
+        )
+
+
+def _check_digest(document: dict[str, Any]) -> None:
+    expected = document.get("sha256")
+    if expected is None and document["version"] == 1:
+        return
+    if expected != _digest({key: document[key] for key in ("class", "parameters", "state")}):
+        raise ValueError("its check sum does not fit its content, which was changed after saving")
+
+
+def _digest(body: dict[str, Any]) -> str:
+    """Check sum of what the file says, however it is laid out."""
+    text = json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _reason(problem: BaseException) -> str:
+    """What is wrong, in part of a sentence."""
+    if isinstance(problem, KeyError):
+        return f"{short(problem.args[0] if problem.args else None)} is missing"
+    if isinstance(problem, RecursionError):
+        return "its content is nested too deeply"
+    return str(problem).split("\n")[0][:200] or type(problem).__name__
+
+
+# -- from JSON to a model --------------------------------------------------------------------------
+
+
+def _restore(body: dict[str, Any]) -> Any:
+    """Build the estimator that a document describes."""
+    cls = _named(body["class"], ESTIMATORS)
+    parameters, state = _decode(body["parameters"]), _decode(body["state"])
+    if not isinstance(parameters, dict) or not isinstance(state, dict):
+        raise TypeError("its parameters or its state are no named values")
+    wrong = problem_with(state, STATES[cls.__name__], OPTIONAL)
+    if wrong:
+        raise ValueError(wrong)
+    model = cls(**parameters)
+    if hasattr(model, "_check_parameters"):
+        model._check_parameters()
+    model._set_state(state)
+    return model
+
+
+def _probe(model: Any) -> None:
+    """Ask a loaded model a question: parts that do not fit together fail here, not later."""
+    end = model.window_[1]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        values = [model.cumulative(end)]
+        if "bootstrap_" in vars(model):
+            values += model.cumulative_band(end)
+    if not np.all(np.isfinite(values)):
+        raise ValueError("its curve is not finite")
 
 
 def _named(name: object, homes: dict[str, str]) -> Any:
     if not isinstance(name, str) or name not in homes:
-        raise ModelFileError(f"a saved model cannot name {name!r}")
+        raise ModelFileError(f"a saved model cannot name {short(name)}")
     return getattr(import_module(homes[name]), name)
 
 
@@ -119,9 +257,7 @@ def _encode(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, np.ndarray):
-        dtype = value.dtype.str if value.dtype != object else "object"
-        values = [_encode(item) for item in value.ravel().tolist()]
-        return {"array": dtype, "shape": list(value.shape), "values": values}
+        return _encode_array(value)
     if isinstance(value, tuple):
         return {"tuple": [_encode(item) for item in value]}
     if isinstance(value, list):
@@ -129,10 +265,23 @@ def _encode(value: Any) -> Any:
     return _encode_record(value)
 
 
+def _encode_array(value: Any) -> dict[str, Any]:
+    kind = {"O": "object", "U": "str"}.get(value.dtype.kind)
+    if kind is None:
+        wide = {"f": "<f8", "i": "<i8", "u": "<i8", "b": "|b1"}.get(value.dtype.kind)
+        if wide is None:
+            raise ModelFileError(f"an array of {value.dtype} cannot be saved in a model file")
+        kind, value = wide, value.astype(wide)
+    values = value.ravel().tolist()
+    plain = kind in ("<i8", "|b1") or (kind == "<f8" and bool(np.isfinite(value).all()))
+    items = values if plain else [_encode(item) for item in values]
+    return {"array": kind, "shape": list(value.shape), "values": items}
+
+
 def _encode_record(value: Any) -> Any:
     if isinstance(value, dict):
         return {"dict": [[_encode(key), _encode(item)] for key, item in value.items()]}
-    if is_dataclass(value) and type(value).__name__ in _RESULTS:
+    if is_dataclass(value) and type(value).__name__ in RESULTS:
         content = {f.name: _encode(getattr(value, f.name)) for f in fields(value) if f.init}
         return {"class": type(value).__name__, "fields": content}
     raise ModelFileError(f"a {type(value).__name__} cannot be saved in a model file")
@@ -141,22 +290,59 @@ def _encode_record(value: Any) -> Any:
 def _decode(value: Any) -> Any:
     if isinstance(value, list):
         return [_decode(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError("a number is too large")
     if not isinstance(value, dict):
         return value
     if "float" in value:
         return _NON_FINITE[value["float"]]
     if "tuple" in value:
-        return tuple(_decode(item) for item in value["tuple"])
+        return tuple(_decode(_list(value["tuple"])))
     if "dict" in value:
-        return {_decode(key): _decode(item) for key, item in value["dict"]}
+        return _without_repeats([(_text(k), _decode(v)) for k, v in _list(value["dict"])])
     if "array" in value:
         return _decode_array(value)
-    cls = _named(value["class"], _RESULTS)
-    return cls(**{name: _decode(item) for name, item in value["fields"].items()})
+    cls = _named(value["class"], RESULTS)
+    content = {name: _decode(item) for name, item in value["fields"].items()}
+    wrong = problem_with(content, FIELDS[cls.__name__])
+    if wrong:
+        raise ValueError(f"in {cls.__name__}, {wrong}")
+    return cls(**content)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("what should be a list is none")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):  # numbers could be chosen to make a dictionary slow
+        raise TypeError("what should be a name is no text")
+    return value
 
 
 def _decode_array(value: dict[str, Any]) -> Any:
-    items, shape = [_decode(item) for item in value["values"]], tuple(value["shape"])
-    array = np.empty(len(items), dtype=np.dtype(value["array"]))
-    array[:] = items
+    kind, values, shape = value["array"], _list(value["values"]), tuple(_list(value["shape"]))
+    if kind not in _TYPES and kind != "object" and not str(kind).startswith(("str", "<U")):
+        raise ValueError(f"an array cannot be of {short(kind)}")
+    if not all(type(n) is int and n >= 0 for n in shape) or math.prod(shape) != len(values):
+        raise ValueError(f"an array of shape {short(shape)} has {len(values)} values")
+    items = values if _are_plain(values, kind) else [_decode(item) for item in values]
+    if kind == "object":
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+    else:
+        array = np.array(items, dtype=kind if kind in _TYPES else np.str_)
     return array.reshape(shape)
+
+
+def _are_plain(values: list[Any], kind: str) -> bool:
+    """Whether all values are numbers or texts as the array wants them; None other gets in."""
+    types = set(map(type, values))
+    allowed = _TYPES.get(kind, {str})
+    if types <= allowed:
+        return kind != "<f8" or all(map(math.isfinite, values))
+    if kind == "object" or (kind == "<f8" and types <= {float, int, dict}):
+        return False
+    raise TypeError(f"an array of {short(kind)} holds other values")
