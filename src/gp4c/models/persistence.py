@@ -46,7 +46,7 @@ _TYPES: dict[str, set[type]] = {"<f8": {float, int}, "<i8": {int}, "|b1": {bool}
 #: longest integer in a file: 64 bits, with some room
 _LONGEST_INTEGER = 40
 #: bytes in memory per byte of text, per bracket and per comma, while a file is read
-_PER_BYTE, _PER_BRACKET, _PER_VALUE = 4, 200, 48
+_PER_BYTE, _PER_BRACKET, _PER_VALUE = 4, 200, 120
 #: what reading a file can run into; all of it means that the file is not what we wrote
 _DAMAGE = (
     ArithmeticError, AssertionError, AttributeError, GP4CError, KeyError, IndexError,
@@ -93,6 +93,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         memory that there is. A file from somebody else can be opened safely: it cannot run code.
     """
     name = repr(os.fspath(path))
+    if "\0" in os.fsdecode(path):
+        raise ModelFileError(f"there is no file {name}")
     document = _parse(_read(path, name), name)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise ModelFileError(f"{name} is not a saved gp4c model")
@@ -117,21 +119,26 @@ def _read(path: str | os.PathLike[str], name: str) -> bytes:
     try:
         with open(path, "rb") as file:
             status = os.fstat(file.fileno())
-            if room is None:
-                return file.read()
-            if stat.S_ISREG(status.st_mode) and status.st_size * _PER_BYTE > room:
+            if not stat.S_ISREG(status.st_mode) and not stat.S_ISFIFO(status.st_mode):
+                raise ModelFileError(f"{name} is not a file")
+            if room is not None and status.st_size * _PER_BYTE > room:
                 _refuse_size(name)
-            content = file.read(room // _PER_BYTE + 1)
+            content = file.read(-1 if room is None else room // _PER_BYTE + 1)
     except FileNotFoundError:
         raise ModelFileError(f"there is no file {name}") from None
     except OSError as problem:
         raise ModelFileError(f"{name} cannot be read: {problem.strerror}") from None
-    except (ValueError, MemoryError) as problem:  # a path with a null character; no room after all
-        raise ModelFileError(f"{name} cannot be read: {problem or 'not enough memory'}") from None
-    brackets = content.count(b"[") + content.count(b"{") + content.count(b'"') // 2
-    if len(content) * _PER_BYTE + brackets * _PER_BRACKET + content.count(b",") * _PER_VALUE > room:
+    except MemoryError:
+        _refuse_size(name)
+    if room is not None and _memory_to_parse(content) > room:
         _refuse_size(name)
     return content
+
+
+def _memory_to_parse(content: bytes) -> int:
+    containers = content.count(b"[") + content.count(b"{") + content.count(b'"') // 2
+    values = content.count(b",")
+    return len(content) * _PER_BYTE + containers * _PER_BRACKET + values * _PER_VALUE
 
 
 def _refuse_size(name: str) -> NoReturn:
