@@ -17,6 +17,8 @@ from scipy import sparse
 
 Floats = NDArray[np.float64]
 _CHUNK = 100_000  # intervals whose weights are formed at once: bounds the memory
+#: most numbers of a dense matrix that stands for the sparse map
+_DENSE = 200_000
 #: intervals up to which integrals of products are made one by one
 _FEW_INTERVALS = 4
 
@@ -117,9 +119,11 @@ class IntervalIntegrals:
     grid : Grid
     start, stop : (J,)
         Intervals (start, stop] inside the grid.
+    often : bool
+        Whether vectors will be mapped so often that a dense matrix is worth its making.
     """
 
-    def __init__(self, grid: Grid, start: Floats, stop: Floats):
+    def __init__(self, grid: Grid, start: Floats, stop: Floats, often: bool = False):
         self.grid = grid
         first, last = grid.locate(start, "right"), grid.locate(stop, "left")
         last = np.maximum(first, last)
@@ -132,6 +136,10 @@ class IntervalIntegrals:
         self._partial_t = self._partial.T.tocsr()
         self._whole_from = np.minimum(first + 1, last)
         self._whole_to = last
+        n_nodes = len(grid.nodes)
+        self._matrix: Floats | None = None
+        if often and self.size * n_nodes <= _DENSE:
+            self._matrix = self._apply(np.eye(n_nodes))
 
     def _chunk(
         self, first: NDArray[np.intp], last: NDArray[np.intp], start: Floats, stop: Floats
@@ -149,6 +157,11 @@ class IntervalIntegrals:
 
     def apply(self, values: Floats) -> Floats:
         """Integrals over the intervals of functions given at the nodes, (Q,) or (Q, S)."""
+        if values.ndim == 1 and self._matrix is not None:
+            return np.asarray(self._matrix @ values)
+        return self._apply(values)
+
+    def _apply(self, values: Floats) -> Floats:
         grid = self.grid
         weighted = (values.T * grid.weights).T
         sums = weighted.reshape(len(grid.edges) - 1, grid.order, *values.shape[1:]).sum(axis=1)
@@ -180,6 +193,8 @@ class IntervalIntegrals:
 
     def transpose(self, coefficients: Floats) -> Floats:
         """Weights at the nodes of Σ_j coefficients[j] · (integral j): the adjoint of `apply`."""
+        if self._matrix is not None:
+            return np.asarray(coefficients @ self._matrix)
         panels = len(self.grid.edges) - 1
         change = np.bincount(self._whole_from, coefficients, panels + 1)
         change -= np.bincount(self._whole_to, coefficients, panels + 1)

@@ -138,7 +138,7 @@ def build_blocks(
     """Group intervals by the number of nodes they need."""
     if not len(start):
         return []
-    needed = block_orders(prior.kernel.interval_nodes((stop - start) / prior.length_scale))
+    needed = block_orders(prior.kernel.interval_nodes((stop - start) / prior.length_scale, tol))
     blocks = []
     for order in np.unique(needed):
         chosen = needed == order

@@ -12,11 +12,9 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from scipy.special import digamma, gammaln, xlogy
 
-from gp4c.design.quadrature import IntervalIntegrals
-from gp4c.design.table_integrals import TableIntegrals
+from gp4c.design.subject_integrals import SubjectIntegrals
 
 Floats = NDArray[np.float64]
 
@@ -94,13 +92,12 @@ class Exposure:
     ----------
     base_weights : (Q,)
         Σ_j n_j ∫_j h = base_weights @ h(nodes).
-    integrals, by_subject, totals, subject_cost
-        Only with subject effects: integrals over all intervals and who was seen in them.
+    subjects, totals, subject_cost
+        Only with subject effects: integrals over what was seen of each subject, and its count.
     """
 
     base_weights: Floats
-    integrals: IntervalIntegrals | TableIntegrals | None = None
-    by_subject: sparse.csr_array | None = None
+    subjects: SubjectIntegrals | None = None
     totals: Floats | None = None
     subject_cost: SubjectCost | None = None
 
@@ -110,17 +107,14 @@ class Exposure:
             return float(self.base_weights @ second_moment), self.base_weights
         expected = self.expected(second_moment)
         weight = self.subject_cost.weight(self.totals, expected, shape)
-        assert self.integrals is not None
-        assert self.by_subject is not None
-        node = self.integrals.transpose(self.by_subject.T @ weight)
+        assert self.subjects is not None
+        node = self.subjects.transpose(weight)
         return float(self.subject_cost.cost(self.totals, expected, shape).sum()), node
 
     def expected(self, second_moment: Floats) -> Floats:
         """R_k, the expected counts of subjects with effect 1."""
-        assert self.integrals is not None
-        assert self.by_subject is not None
-        inside = np.maximum(self.integrals.apply(second_moment), 1e-300)
-        return np.asarray(self.by_subject @ inside)
+        assert self.subjects is not None
+        return np.maximum(self.subjects.apply(second_moment), 1e-300)
 
     def shape_gradient(self, second_moment: Floats, shape: float) -> float:
         """Derivative of −cost by ln α."""

@@ -40,6 +40,9 @@ SHAPE_BOUNDS = (1e-3, 1e6)
 SKETCH, SKETCH_E_STEP = 0.02, 1e-3
 #: nodes per gap between inducing inputs: integrals to 1e-11 at spacings up to 0.8 and 1.5
 FINE_ORDER, COARSE_ORDER = 11, 14
+#: relative precision of integrals that only rank hyper-parameters or place a design, and the
+#: nodes that it takes
+SKETCH_PRECISION, FINE_SKETCH, COARSE_SKETCH = 1e-5, 7, 10
 
 
 @dataclass
@@ -80,7 +83,9 @@ class Problem:
     def likelihood(self, size: int) -> Likelihood:
         """The data on the grid whose panels are the gaps between `size` inducing inputs."""
         if size not in self._likelihoods:
-            order = FINE_ORDER if self.n_inducing is None else COARSE_ORDER
+            rough = self.tol >= SKETCH_PRECISION
+            fine, coarse = (FINE_SKETCH, COARSE_SKETCH) if rough else (FINE_ORDER, COARSE_ORDER)
+            order = fine if self.n_inducing is None else coarse
             grid = Grid.on(np.linspace(0.0, 1.0, max(size, 2)), order)
             self._likelihoods[size] = Likelihood.of(
                 self.data, grid, self.count_term, self.b, self.effect
@@ -96,8 +101,14 @@ class Problem:
         if self.count_term != "exact":
             return self
         if self._scout is None:
-            self._scout = self.variant(count_term="pointwise")
+            self._scout = self.variant(count_term="pointwise", tol=SKETCH_PRECISION)
         return self._scout
+
+    def sketch(self) -> Problem:
+        """The same problem with integrals of lower precision, and the same scout."""
+        rough = self.variant(tol=max(self.tol, SKETCH_PRECISION))
+        rough._scout = self.scout() if self.count_term == "exact" else None
+        return rough
 
     def workspace(self, length_scale: float, size: int | None = None) -> Workspace:
         """Features for one length-scale; `size` overrides the number of inducing inputs."""

@@ -26,11 +26,12 @@ from gp4c.inference.hyper import (
     LogPrior,
     Optimum,
     Problem,
-    climb,
+    scout_workspace,
     solve_q,
 )
 from gp4c.inference.importance import log_evidence
 from gp4c.inference.response import frailty_response
+from gp4c.inference.search import rough_climb
 from gp4c.inference.shape import shape_laplace, shape_mode
 from gp4c.inference.signs import sign_modes
 from gp4c.inference.variational import Gaussian
@@ -50,8 +51,8 @@ SIDE = 2.5
 LIGHT = 2e-3
 #: sign patterns lighter than this are left out
 LIGHT_PATTERN = 0.01
-#: tolerance, in nats, of q at the points of the design and of the modes along the ridge
-E_TOL, RIDGE_TOL = 0.03, 0.05
+#: tolerance, in nats, of q at the points of the design
+E_TOL = 0.03
 #: most evaluations for q at a point of the design: its weight does not rest on q's being optimal
 E_STEPS = 6
 #: gain in the level, in nats, for which q is solved again
@@ -108,13 +109,13 @@ def integrate(
         cell = np.log(width * step)
         points += [replace(point, log_density=point.log_density + cell) for point in across]
     at_best = shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
+    heaviest = max(points, key=lambda point: point.log_density)
     if problem.effect == "gamma" and free[2]:
         points = _with_levels(points, log_prior, at_best)
     weights, total = _normalised(points)
     parts = [Weighted(p.optimum, float(w), p.shift) for p, w in zip(points, weights, strict=True)]
-    parts = with_sign_patterns([part for part in parts if part.weight > LIGHT])
-    weight = sum(part.weight for part in parts)
-    parts = [replace(part, weight=part.weight / weight) for part in parts]
+    parts = [part for part in parts if part.weight > LIGHT]
+    parts = with_sign_patterns(problem, parts, heaviest.optimum, heaviest.deviation)
     return Integration(parts, total + at_best)
 
 
@@ -128,6 +129,7 @@ def _ridge(
     best = max(peaks, key=lambda peak: peak.value)
     origin = np.log(best.hyper.length_scale)
     step = _step(expected_curvature(best.work, best.hyper, best.estep.q)[0, 0], LENGTH_STEPS)
+    mask = np.array((False, *free[1:]))
     lowest = np.log(problem.smallest_length_scale(problem.n_inducing))
     farthest = [round((np.log(peak.hyper.length_scale) - origin) / step) for peak in peaks]
     points = {0: best}
@@ -135,11 +137,10 @@ def _ridge(
         position, near = direction, best
         while lowest <= origin + position * step <= np.log(MAX_LENGTH_SCALE):
             length_scale = float(np.exp(origin + position * step))
-            near = climb(
-                problem, near.hyper.with_length_scale(length_scale), free=(False, *free[1:]),
-                log_prior=log_prior, near=near.estep, size=_size(problem, near, length_scale),
-                tol=RIDGE_TOL, max_iter=4,
-            )  # fmt: skip
+            near = rough_climb(
+                problem, near.hyper.with_length_scale(length_scale), near.estep, mask, log_prior,
+                size=_size(problem, near, length_scale),
+            ).optimum  # fmt: skip
             beyond = position * direction > max(direction * f for f in farthest)
             if near.value < best.value - CUTOFF and beyond:
                 break
@@ -269,11 +270,12 @@ def _levels(point: _Point, log_prior: LogPrior, at_best: float) -> list[_Point]:
     def settle(near: Optimum, level: float) -> _Point | None:
         return _at_level(near, level, log_prior)
 
-    found = _outwards(first, origin, point.deviation, settle, most=MAX_LEVELS)
+    step = STEP * point.deviation
+    found = _outwards(first, origin, step, settle, most=MAX_LEVELS)
     # the point's cell in (ln a, s) is in its density, Laplace's integral over the level is not
     laplace = np.log(2 * np.pi) / 2 + np.log(point.deviation)
     cell = point.log_density - laplace - _density(point.optimum, log_prior)
-    offset = cell + np.log(point.deviation) - at_best
+    offset = cell + np.log(step) - at_best
     return [replace(there, log_density=there.log_density + offset) for there in found]
 
 
@@ -284,7 +286,8 @@ def _at_level(near: Optimum, level: float, log_prior: LogPrior) -> _Point | None
     hyper = coordinates.hyper(s, level)
     if hyper is None:
         return None
-    there = replace(near, hyper=hyper, estep=solve_q(near.work, hyper, near.estep, E_TOL, E_STEPS))
+    estep = solve_q(near.work, hyper, near.estep, E_TOL, E_STEPS)
+    there = replace(near, hyper=hyper, estep=estep)
     # q hardly depends on α, and the evidence needs no optimal q
     hyper = replace(hyper, shape=shape_mode(there, log_prior))
     there = replace(there, hyper=hyper, log_prior=log_prior(hyper.to_vector())[0])
@@ -313,22 +316,27 @@ def _level_shift(at: Optimum, q: Gaussian, deviation: float) -> Floats:
     return np.asarray(deviation * (q.covariance @ (q.mean + constant)))
 
 
-def with_sign_patterns(parts: list[Weighted]) -> list[Weighted]:
+def with_sign_patterns(
+    problem: Problem, parts: list[Weighted], at: Optimum, deviation: float = 0.0
+) -> list[Weighted]:
     """Give other sign patterns of f their share of the mixture.
 
-    Their evidence is found at the heaviest part, which also stands for those patterns; the main
-    pattern keeps all its parts.
+    Their evidence is found at one optimum, whose hyper-parameters stand for those patterns, with
+    the deviation of the level there; the main pattern keeps all its parts.
     """
-    heaviest = max(parts, key=lambda part: part.weight)
-    at = heaviest.optimum
-    modes = [replace(at, estep=mode) for mode in sign_modes(at.work, at.hyper, at.estep)]
+    scout = scout_workspace(problem, at)
+    found = sign_modes(at.work, at.hyper, at.estep, scout=scout)
+    modes = [replace(at, estep=mode) for mode in found]
     evidence = np.array([log_evidence(mode) for mode in modes])
     shares = np.exp(evidence - evidence.max())
     shares /= shares.sum()
-    main = sum(s for m, s in zip(modes, shares, strict=True) if m.estep is at.estep)
-    others = [
-        replace(heaviest, optimum=mode, weight=float(share))
-        for mode, share in zip(modes, shares, strict=True)
-        if mode.estep is not at.estep and share > LIGHT_PATTERN
-    ]
-    return [replace(part, weight=float(main) * part.weight) for part in parts] + others
+    others, main = [], 1.0
+    for mode, share in zip(modes, shares, strict=True):
+        if mode.estep is at.estep:
+            main = float(share)
+        elif share > LIGHT_PATTERN:
+            shift = _level_shift(mode, frailty_response(mode), deviation) if deviation else None
+            others.append(Weighted(mode, float(share), shift))
+    mixed = [replace(part, weight=main * part.weight) for part in parts] + others
+    total = sum(part.weight for part in mixed)
+    return [replace(part, weight=part.weight / total) for part in mixed]

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from gp4c.design.observations import Observations
 from gp4c.design.quadrature import Grid, IntervalIntegrals
+from gp4c.design.subject_integrals import SubjectIntegrals
 from gp4c.design.table_integrals import integrals_over
 from gp4c.inference.count_terms import LEMMA2_CONSTANT, lemma2, pointwise
 from gp4c.inference.exposure import SUBJECT_COSTS, Exposure
@@ -76,8 +77,8 @@ class Likelihood:
         if effect is not None:
             cost = SUBJECT_COSTS[effect] if data.pooled is None else PooledGamma(data.pooled)
             exposure = replace(
-                exposure, integrals=everywhere, by_subject=data.by_subject, totals=data.totals,
-                subject_cost=cost,
+                exposure, subjects=SubjectIntegrals(everywhere, data.by_subject),
+                totals=data.totals, subject_cost=cost,
             )  # fmt: skip
         constant = data.constant
         if count_term == "lemma2":
@@ -85,7 +86,7 @@ class Likelihood:
         return cls(
             grid=grid,
             exposure=exposure,
-            integrals=IntervalIntegrals(grid, start, stop),
+            integrals=IntervalIntegrals(grid, start, stop, often=count_term != "exact"),
             start=start,
             stop=stop,
             count=data.count[seen],
@@ -98,8 +99,8 @@ class Likelihood:
     @property
     def largest(self) -> int:
         """Most rows that anything has: nodes, counted intervals, or intervals of subjects."""
-        integrals = self.exposure.integrals
-        seen = integrals.size if integrals is not None else 0
+        subjects = self.exposure.subjects
+        seen = subjects.largest if subjects is not None else 0
         return max(len(self.grid.nodes), self.integrals.size, seen)
 
     def node_terms(self, mean: Floats, variance: Floats, shape: float) -> NodeTerms:

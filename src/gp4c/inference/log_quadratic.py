@@ -11,6 +11,7 @@ error terms and the choice of nodes: docs/maths_exact.md.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
@@ -192,8 +193,8 @@ def _by_series(e: FloatArray, B: FloatArray, top: float, tol: float) -> _Transfo
     """Concentrated Q, eigenvalues of B in [0, top]: ln|I+2tB| and R as Chebyshev series in B."""
     rule = concentrated_rule(tol)
     n = e.shape[1]
-    top = max(top, 1e-100)
-    series = _resolvent_series(rule, top, n, tol)
+    top = 2.0 ** np.ceil(np.log2(max(top, 1e-100)))  # few different ones, so that series are kept
+    series = _resolvent_series(top, n, tol)
     T = _chebyshev_matrices(B, top, series.resolvent.shape[1])
     u = (T @ e[:, :, None])[..., 0].transpose(1, 0, 2)  # T_m(X) e: (J, D+1, n)
     trace = np.einsum("mjii->jm", T)
@@ -218,12 +219,14 @@ class _Series(NamedTuple):
     resolvent: FloatArray
 
 
-def _resolvent_series(rule: Rule, top: float, n: int, tol: float) -> _Series:
+@lru_cache(maxsize=1024)
+def _resolvent_series(top: float, n: int, tol: float) -> _Series:
     """Chebyshev coefficients of ln(1 + 2tλ) and 1/(1 + 2tλ) on 0 <= λ <= top.
 
     With p + q x = 1 + 2tλ, x = 2λ/top − 1 and κ = (p − √(p² − q²))/q the coefficients are the
     geometric 2(−κ)^m/√(p² − q²) and −2(−κ)^m/m.
     """
+    rule = concentrated_rule(tol)
     q = rule.t * top
     root = np.sqrt(1.0 + 2.0 * q)  # √(p² − q²), p = 1 + q
     kappa = q / (1.0 + q + root)

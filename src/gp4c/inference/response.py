@@ -30,12 +30,11 @@ def frailty_response(at: Optimum) -> Gaussian:
     loose = at.work.likelihood.count_term == "lemma2"  # its q is not a curvature to correct
     if not np.isfinite(alpha) or exposure.totals is None or loose:
         return q
-    assert exposure.integrals is not None
-    assert exposure.by_subject is not None
+    assert exposure.subjects is not None
     expected = exposure.expected(evaluation.mean**2 + evaluation.variance)
     # ∇_v R_k = 2 √γ ∫ E f · b over what was seen of the subject
-    inside = exposure.integrals.apply(evaluation.mean[:, None] * at.work.features)
-    gradients = 2 * np.sqrt(at.hyper.variance) * (exposure.by_subject @ inside)
+    inside = exposure.subjects.apply(evaluation.mean[:, None] * at.work.features)
+    gradients = 2 * np.sqrt(at.hyper.variance) * inside
     assert exposure.subject_cost is not None
     weights = exposure.subject_cost.weight(exposure.totals, expected, alpha) / (alpha + expected)
     lost = gradients.T @ (weights[:, None] * gradients)

@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 MAY_CROSS = 6.0
 #: nats behind the best at which an f that crosses zero is still worth a climb
 COMPETES = 3.0
+#: nats behind the best at which its signs are not looked into
+HOPELESS_CROSSING = 6.0
 #: nats behind the best at which an end of the profile is given up
 HOPELESS = 20.0
 #: nats behind the best at which a local maximum of the profile is not climbed from
@@ -101,7 +103,7 @@ def search(
     if not signs:
         return found
     best = found[0]
-    settled = best_signs(best.work, best.hyper, best.estep, tol)
+    settled = best_signs(best.work, best.hyper, best.estep, tol, scout_workspace(problem, best))
     if settled is not best.estep:
         found[0] = best = finish(route(replace(best, estep=settled), best.work.size))
     if free[2]:
@@ -131,7 +133,6 @@ def _crossing(
     start = work.from_sites(hyper, sites)
     if start is None:
         return None
-    estep = best_signs(work, hyper, e_step(work, hyper, start, 1e-2), 1e-2)
 
     def rough(at: Hyper, near: EStep) -> Optimum:
         return climb(
@@ -139,7 +140,10 @@ def _crossing(
             max_iter=15,
         )  # fmt: skip
 
-    rival, present = rough(hyper, estep), rough(best.hyper, base)
+    rival, present = rough(hyper, e_step(work, hyper, start, 1e-2)), rough(best.hyper, base)
+    if rival.value < present.value - HOPELESS_CROSSING:
+        return None
+    rival = replace(rival, estep=best_signs(rival.work, rival.hyper, rival.estep, 1e-2))
     return rival if rival.value > present.value - COMPETES else None
 
 
@@ -182,9 +186,10 @@ def profile(
                 start = replace(start, variance=variance, shape=near.hyper.shape)
             key = (length_scale, mean, log_prior)
             if key not in scout.rough:
-                scout.rough[key] = _rough(
-                    scout, start, near, mask, log_prior, memory, best - HOPELESS
-                )
+                scout.rough[key] = rough_climb(
+                    scout, start, near.estep if near else None, mask, log_prior,
+                    memory=memory, hopeless=best - HOPELESS,
+                )  # fmt: skip
             rough = scout.rough[key]
             near = rough.optimum
             found[length_scale] = rough if scout is problem else _judged(problem, rough)
@@ -208,17 +213,19 @@ class RoughPoint:
     slope: float
 
 
-def _rough(
+def rough_climb(
     problem: Problem,
     hyper: Hyper,
-    near: Optimum | None,
+    near: EStep | None,
     mask: NDArray[np.bool_],
     log_prior: LogPrior,
-    memory: Anderson,
-    hopeless: float,
+    *,
+    size: int | None = None,
+    memory: Anderson | None = None,
+    hopeless: float = -np.inf,
 ) -> RoughPoint:
     """A few Newton steps in the free ones of (γ, g, α) with the expected curvature."""
-    work, estep = problem.workspace(hyper.length_scale), near.estep if near else None
+    work, estep = problem.workspace(hyper.length_scale, size), near
     best: RoughPoint | None = None
     for last in (False, False, True):
         estep = solve_q(work, hyper, estep, ROUGH, memory=memory)

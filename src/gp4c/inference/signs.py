@@ -30,6 +30,8 @@ NEGLIGIBLE = 4.5
 FIRST_STEPS, HOPELESS, STEPS = 4, 10.0, 25
 #: tolerance, in nats, of a pattern's first optimum
 ROUGH = 0.05
+#: nats by which the cheap bound may misjudge a pattern
+SCOUT_ERROR = 3.0
 #: nats by which a pattern must be better to be moved to
 WORTHWHILE = 1e-3
 #: most places at which signs are turned, nearest to zero first
@@ -67,6 +69,21 @@ def negated(sites: Sites) -> Sites:
     return replace(sites, slope=-sites.slope, blocks=blocks)
 
 
+def promising(
+    work: Workspace, hyper: Hyper, base: EStep, scout: Workspace | None = None
+) -> list[EStep]:
+    """Neighbouring optima that may compete, after a first look with a cheap bound."""
+    if scout is None or scout is work:
+        return neighbours(work, hyper, base)
+    cheap = e_step(scout, hyper, base.q, ROUGH, STEPS)
+    different = [cheap]
+    for other in neighbours(scout, hyper, cheap):
+        competes = _gain(other, cheap) > -NEGLIGIBLE - SCOUT_ERROR
+        if competes and all(_differs(other, known) for known in different):
+            different.append(other)
+    return [e_step(work, hyper, other.q, ROUGH, STEPS) for other in different[1:]]
+
+
 def neighbours(work: Workspace, hyper: Hyper, base: EStep) -> list[EStep]:
     """Optima reached by turning f on one side of a place, or between two neighbouring places.
 
@@ -99,11 +116,13 @@ def _pattern(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> ES
     return e_step(work, hyper, first.q, ROUGH, STEPS)
 
 
-def best_signs(work: Workspace, hyper: Hyper, estep: EStep, tol: float) -> EStep:
+def best_signs(
+    work: Workspace, hyper: Hyper, estep: EStep, tol: float, scout: Workspace | None = None
+) -> EStep:
     """Move to the best neighbouring sign pattern until none improves the bound."""
     best = estep
     for _ in range(MAX_MOVES):
-        others = neighbours(work, hyper, best)
+        others = promising(work, hyper, best, scout)
         other = max(others, key=lambda mode: mode.evaluation.bound.total, default=None)
         gain = -np.inf if other is None else _gain(other, best)
         if other is None or gain <= WORTHWHILE:
@@ -113,7 +132,13 @@ def best_signs(work: Workspace, hyper: Hyper, estep: EStep, tol: float) -> EStep
 
 
 def sign_modes(
-    work: Workspace, hyper: Hyper, estep: EStep, rounds: int = 1, max_modes: int = 24
+    work: Workspace,
+    hyper: Hyper,
+    estep: EStep,
+    *,
+    rounds: int = 1,
+    max_modes: int = 24,
+    scout: Workspace | None = None,
 ) -> list[EStep]:
     """Distinct optima over sign patterns, those near the best, best first.
 
@@ -126,7 +151,7 @@ def sign_modes(
         if not waiting:
             break
         done.append(waiting[0])
-        for other in neighbours(work, hyper, waiting[0]):
+        for other in promising(work, hyper, waiting[0], scout):
             if _gain(other, modes[0]) > -NEGLIGIBLE and all(_differs(other, m) for m in modes):
                 modes.append(other)
         modes.sort(key=lambda mode: -mode.evaluation.bound.total)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gp4c.exceptions import ConvergenceWarning
+from gp4c.inference.estep import e_step
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
 from gp4c.inference.integrate import Weighted, integrate, with_sign_patterns
 from gp4c.inference.mcmc import SamplerReport, sample_posterior
@@ -26,7 +27,7 @@ from gp4c.models.base import PanelEstimator
 #: is smooth on the scale of the window
 NO_EVENT_HYPER = Hyper(length_scale=0.5, variance=0.5, mean=0.5**0.5)
 #: accuracy, in nats, of a mode that only places the design of an integral around it
-DESIGN_TOL = 1e-3
+DESIGN_TOL = 1e-2
 #: most counted intervals for which the exact bound is evaluated after every fit
 _EXACT_LIMIT = 20_000
 
@@ -160,12 +161,19 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
         fit = single_fit(peaks[0])
         if problem.count_term == "lemma2":  # the paper's: one Gaussian
             return fit
-        return replace(fit, parts=with_sign_patterns(fit.parts))
-    tol = max(tol, DESIGN_TOL)
-    peaks = search(problem, mean=fixed, log_prior=weak_prior, tol=tol, max_iter=max_iter)
+        return replace(fit, parts=with_sign_patterns(problem, fit.parts, fit.best))
+    sketch, rough = problem.sketch(), max(tol, DESIGN_TOL)
+    peaks = search(sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter)
     free = free_coordinates(problem, fixed)
-    found = integrate(problem, peaks, free=free, log_prior=weak_prior)
-    return Fit(peaks[0], found.parts, found.log_evidence)
+    found = integrate(sketch, peaks, free=free, log_prior=weak_prior)
+    return Fit(_refined(problem, peaks[0], tol), found.parts, found.log_evidence)
+
+
+def _refined(problem: Problem, rough: Optimum, tol: float) -> Optimum:
+    """The optimum over q at the same hyper-parameters with the problem's own precision."""
+    work = problem.workspace(rough.hyper.length_scale, rough.work.size)
+    estep = e_step(work, rough.hyper, rough.estep.q, tol)
+    return replace(rough, work=work, estep=estep, converged=rough.converged and estep.converged)
 
 
 def sample_fit(problem: Problem, fit: Fit, *, mean: str | float, hyper: str, seed: int) -> Fit:
