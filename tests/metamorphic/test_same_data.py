@@ -11,10 +11,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from relations import CASES, TIMES, WINDOW, answers, assert_same, baseline, names, panel_of, study
 
 import gp4c
 from gp4c.data.panel import PanelCounts
-from relations import CASES, TIMES, WINDOW, answers, assert_same, baseline, names, panel_of, study
 from tolerances import BIT_FOR_BIT, SAME_FIT
 
 
@@ -96,6 +96,6 @@ def test_the_names_of_subjects_do_not_matter(name: str) -> None:
 
 def test_subjects_keep_their_own_effects() -> None:
     # the busiest subject is the busiest under any name
-    for name in ("GP4C", "GP4CW", "GP4C gamma", "NPMLE gamma", "NPMPLGF"):
+    for name in ("GP4CW", "GP4C gamma", "NPMLE gamma", "NPMPLGF", "HomogeneousPoisson gamma"):
         model = CASES[name].fit(study().replace({"subject": {"s07": "a first", "s00": "z last"}}))
         assert model.subjects_[np.argmax(model.subject_effects_)] == "a first", name

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from fixed_hyper import fit_at
 from numpy.testing import assert_allclose
+from relations import CASES, TIMES, answers, assert_same, baseline, names, panel_of, study
 
 import gp4c
-from fixed_hyper import fit_at
-from relations import CASES, TIMES, answers, assert_same, baseline, names, panel_of, study
 from tolerances import ROUNDING, SAME_FIT
 
 #: one short, one long interval without events, and one at the end of the window
