@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 NO_BROWSER := No Chromium found and none could be installed (that takes apt and root). Install chromium with the package manager of this machine, then run make test-browser again.
 
-.PHONY: demo test lint format bench docs pictures readme test-browser chromium clean
+.PHONY: demo test test-lowest test-newest coverage mutation lock lint format bench docs pictures readme test-browser chromium clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -21,10 +21,38 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python requirements/check.py
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Branches of src that the suite runs, and by which test: about three times as slow as the suite.
+coverage: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-context=test --cov-report= \
+	  --junitxml=.coverage.xml -o junit_family=xunit1
+	$(BIN)/python -m coverage json --quiet -o .coverage.json
+	$(BIN)/python tests/mutation/coverage_figures.py
+
+# Wrong changes to src/gp4c/{inference,models} that no test notices. Needs the tests by line of
+# `make coverage`, which it runs if they are not there; goes on where it was stopped.
+mutation: $(VENV)/.dev $(VENV)/.mutation
+	@test -e .coverage || $(MAKE) --no-print-directory coverage
+	$(BIN)/python tests/mutation/run.py
+
+# The lock files: newest versions that fit together, on every supported Python.
+lock: $(VENV)/.lock
+	$(BIN)/python requirements/lock.py
+
+# The suite with the oldest versions that pyproject.toml admits, and with the newest of today, each
+# in an environment of its own; PYTHON chooses the interpreter.
+test-lowest: RESOLUTION = lowest-direct
+test-newest: RESOLUTION = highest
+test-lowest test-newest: test-%: $(VENV)/.lock
+	$(BIN)/uv venv --quiet --clear --python "$$(command -v $(PYTHON))" $(VENV)-$*
+	$(BIN)/uv pip install --quiet --python $(VENV)-$* --resolution $(RESOLUTION) --editable ".[all,test]"
+	$(BIN)/uv pip freeze --quiet --python $(VENV)-$* --exclude-editable
+	$(VENV)-$*/bin/python -m pytest -n $(JOBS) -p no:cacheprovider
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
@@ -44,25 +72,22 @@ readme: $(VENV)/.installed
 test-browser: $(VENV)/.browser
 	GP4C_TEST_BROWSER=1 $(BIN)/python -m pytest tests/browser
 
-$(VENV)/.installed: pyproject.toml
+# Packages come from the lock files, checked against their hashes: requirements/install.py.
+$(VENV)/.installed: pyproject.toml requirements/run.lock requirements/install.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "gp4c needs Python 3.11 or newer; point PYTHON at one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python requirements/install.py run
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
-	@touch $@
-
-$(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+$(VENV)/.dev $(VENV)/.docs $(VENV)/.mutation $(VENV)/.lock: $(VENV)/.%: $(VENV)/.installed requirements/%.lock
+	$(BIN)/python requirements/install.py $*
 	@touch $@
 
 # Headless Chromium, the distribution's own. Where it is missing, installing it needs apt and root
 # (or sudo without a password); elsewhere install it by hand.
-$(VENV)/.browser: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --editable ".[browser]"
+$(VENV)/.browser: $(VENV)/.dev requirements/browser.lock
+	$(BIN)/python requirements/install.py browser
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || $(MAKE) --no-print-directory chromium
 	@touch $@
 
@@ -74,4 +99,4 @@ chromium:
 	  { echo "$(NO_BROWSER)"; exit 1; }
 
 clean:
-	rm -rf $(VENV) docs/_build docs/gallery docs/benchmarks.md docs/api/generated .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest docs/_build docs/gallery docs/benchmarks.md docs/api/generated .pytest_cache .ruff_cache .mypy_cache

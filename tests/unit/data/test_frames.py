@@ -50,6 +50,16 @@ def test_every_kind_of_table_gives_the_same_panel(make):
     assert panel == gp4c.PanelCounts.from_frame(pd.DataFrame(COLUMNS))
 
 
+def test_a_query_of_duckdb_gives_the_same_panel():
+    import duckdb
+
+    table = pa.table(COLUMNS)
+    with duckdb.connect() as connection:
+        query = connection.register("visits", table).sql("select * from visits")
+        panel = gp4c.PanelCounts.from_frame(query)
+    assert panel == gp4c.PanelCounts.from_frame(table)
+
+
 def test_nulls_and_nans_of_polars_and_arrow_are_missing():
     columns = {**COLUMNS, "count": [3.0, None, float("nan")]}
     for data in (pl.DataFrame(columns, strict=False), pa.table(columns)):
