@@ -158,10 +158,7 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
     fixed = unit_mean(problem, mean)
     if hyper == "optimize":
         peaks = search(problem, mean=fixed, tol=tol, max_iter=max_iter)
-        fit = single_fit(peaks[0])
-        if problem.count_term == "lemma2":  # the paper's: one Gaussian
-            return fit
-        return replace(fit, parts=with_sign_patterns(problem, fit.parts, fit.best))
+        return optimised_fit(problem, peaks[0])
     sketch, rough = problem.sketch(), max(tol, DESIGN_TOL)
     peaks = search(sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter)
     free = free_coordinates(problem, fixed)
@@ -201,6 +198,14 @@ def _many_priors(vectors: Any) -> Any:
 def single_fit(optimum: Optimum) -> Fit:
     """One optimum as the whole posterior."""
     return Fit(optimum, [Weighted(optimum, 1.0)], optimum.estep.evaluation.bound.total)
+
+
+def optimised_fit(problem: Problem, optimum: Optimum) -> Fit:
+    """The best hyper-parameters as the only ones, with all signs of f that the data allow."""
+    fit = single_fit(optimum)
+    if problem.count_term == "lemma2":  # the paper's: one Gaussian
+        return fit
+    return replace(fit, parts=with_sign_patterns(problem, fit.parts, fit.best)[0])
 
 
 def store_fit(model: Any, problem: Problem, fit: Fit) -> None:

@@ -21,7 +21,14 @@ from gp4c.inference.regression import (
 )
 from gp4c.inference.search import search
 from gp4c.models.effects import CovariateEffects
-from gp4c.models.fitting import Fit, choose_effect, sample_fit, single_fit, unit_mean
+from gp4c.models.fitting import (
+    Fit,
+    choose_effect,
+    optimised_fit,
+    sample_fit,
+    single_fit,
+    unit_mean,
+)
 
 if TYPE_CHECKING:
     from gp4c.data.formulas import FormulaDesign
@@ -142,7 +149,7 @@ def _finish(problem: Problem, best: Optimum, others: list[Optimum], settings: Se
             seed=settings.seed,
         )  # fmt: skip
     if settings.hyper == "optimize":
-        return single_fit(best)
+        return optimised_fit(problem, best)
     mean = unit_mean(problem, settings.mean)
     # the other peaks, of nearly the same coefficients, only say how far the grid must reach
     lower = [peak for peak in others if peak.value < best.value]
