@@ -33,12 +33,6 @@ def list_datasets() -> list[str]:
     return list(_DESCRIPTIONS)
 
 
-def describe_dataset(name: str) -> str:
-    """Say in one line what a data set holds."""
-    _check_name(name)
-    return _DESCRIPTIONS[name]
-
-
 def load_dataset(name: str, *, event: str | None = None, unit: str | None = None) -> PanelCounts:
     """Load one of the data sets that come with the package.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from gp4c.design.kernels import KERNELS
-from gp4c.inference.elliptical import Population, Target, population_slice, prior_slice
+from gp4c.inference.elliptical import Population, Target, population_slice
 from gp4c.inference.hyper import Problem
 from gp4c.inference.mcmc_diagnostics import bulk_ess, rank_r_hat
 from gp4c.inference.paths import LogDensity, PathModel, path_model
@@ -213,40 +213,6 @@ def sample_paths(
     over its box.
     """
     return temper(draw_prior(model, n, rng), path_mover(model), rng, correlation=correlation)
-
-
-def slice_chains(
-    model: PathModel,
-    n_chains: int,
-    n_draws: int,
-    rng: np.random.Generator,
-    *,
-    warmup: int | None = None,
-    thin: int = 1,
-) -> Floats:
-    """Plain elliptical slice sampling of v at fixed hyper-parameters, all chains in parallel.
-
-    Chains start from prior draws of f, every second one from the mirror image −f of the draw
-    before it. They do not cross between distant sign patterns: :func:`sample_paths` weighs
-    those.
-
-    Returns
-    -------
-    (n_chains, n_draws, M)
-    """
-    if len(model.free):
-        raise ValueError("plain chains need fixed hyper-parameters")
-    x = rng.standard_normal((model.size, (n_chains + 1) // 2))
-    x = np.stack([x, model.mirror(x)], axis=2).reshape(model.size, -1)[:, :n_chains]
-    population = Population(x, model.evaluate(x))
-    kept = np.empty((n_chains, n_draws, model.size))
-    for _ in range(n_draws * thin // 2 if warmup is None else warmup):
-        population = prior_slice(model, population, 1.0, rng)
-    for draw in range(n_draws):
-        for _ in range(thin):
-            population = prior_slice(model, population, 1.0, rng)
-        kept[:, draw] = population.x.T
-    return kept
 
 
 # -- the posterior of a problem ---------------------------------------------------------------

@@ -29,18 +29,6 @@ def bulk_ess(chains: Floats) -> float:
     return _effective_size(_normal_scores(_split(np.asarray(chains, dtype=float))))
 
 
-def tail_ess(chains: Floats) -> float:
-    """The smaller effective sample size of the 5% and 95% quantiles."""
-    split = _split(np.asarray(chains, dtype=float))
-    low, high = np.quantile(split, [0.05, 0.95])
-    return min(_effective_size((split <= q).astype(float)) for q in (low, high))
-
-
-def mean_ess(chains: Floats) -> float:
-    """Effective sample size of the mean itself."""
-    return _effective_size(_split(np.asarray(chains, dtype=float)))
-
-
 def _split(chains: Floats) -> Floats:
     """Each chain as its first and its second half; the middle draw of an odd chain is dropped."""
     half = chains.shape[1] // 2

@@ -26,7 +26,6 @@ from gp4c.inference.hyper import (
     MEAN_BOUNDS,
     SHAPE_BOUNDS,
     VARIANCE_BOUNDS,
-    LogPrior,
     Problem,
 )
 from gp4c.inference.sparse_prior import Hyper, SparsePrior
@@ -46,14 +45,6 @@ SHORTEST = 0.016
 #: nodes per gap between inducing inputs, narrower than 0.8 length-scales or wider: log-likelihoods
 #: to 1e-6, far below Monte-Carlo error
 FINE, COARSE = 8, 12
-
-
-def batched(log_prior: LogPrior) -> LogDensity:
-    """A prior of one vector, with its gradient, as a log-density of many vectors.
-
-    It calls the prior once per vector; a density written for arrays is many times faster.
-    """
-    return lambda theta: np.array([log_prior(column)[0] for column in theta.T])
 
 
 @dataclass(frozen=True)

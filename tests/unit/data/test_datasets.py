@@ -152,4 +152,3 @@ def test_each_loader_says_where_its_data_are_from():
         loader = getattr(datasets, f"load_{name}")
         assert len(loader.__doc__) > 500
         assert loader() == gp4c.load_dataset(name)
-        assert datasets.describe_dataset(name)

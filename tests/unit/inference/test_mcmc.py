@@ -15,7 +15,6 @@ from gp4c.inference.mcmc import (
     next_beta,
     rescale,
     sample_posterior,
-    slice_chains,
     temper,
 )
 from gp4c.inference.paths import path_model
@@ -225,15 +224,6 @@ def test_prior_draws_follow_the_prior(rng):
     x = draw_prior(model, 4000, rng).x
     for row, mean, spread in ((6, -1.0, 0.3), (7, 2.0, 0.1), (0, 0.0, 1.0)):
         assert kstest((x[row] - mean) / spread, "norm").pvalue > 1e-3
-
-
-def test_chains_start_mirrored_and_keep_their_shape(rng):
-    model = path_model(small_problem(), HYPER)
-    chains = slice_chains(model, 5, 7, rng, warmup=0, thin=2)
-    assert chains.shape == (5, 7, 6)
-    free = path_model(small_problem(), None, log_prior=wide_prior)
-    with pytest.raises(ValueError, match="fixed"):
-        slice_chains(free, 2, 2, rng)
 
 
 def test_the_same_seed_gives_the_same_draws():

@@ -10,8 +10,7 @@ from gp4c.data.events import RecurrentEvents
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
 from gp4c.inference.hyper import Problem
-from gp4c.inference.paths import batched, path_model
-from gp4c.inference.priors import weak_prior
+from gp4c.inference.paths import path_model
 from gp4c.inference.sparse_prior import Hyper, SparsePrior
 from problems import observed, visits_panel
 from tolerances import ROUNDING
@@ -169,12 +168,6 @@ def test_mirror_images_have_the_same_intensity(rng):
     assert_allclose(model.evaluate(model.mirror(v))[0], model.evaluate(v)[0], atol=0.1)
     assert_allclose(model.mirror(model.mirror(v)), v, **ROUNDING)
     assert np.abs(model.mirror(v) - v).min() > 1e-3
-
-
-def test_a_prior_of_one_vector_serves_many(rng):
-    theta = np.array([[-2.0], [-1.0], [1.0], [0.5]]) + rng.uniform(-0.9, 0.9, (4, 5))
-    expected = [weak_prior(column)[0] for column in theta.T]
-    assert_allclose(batched(weak_prior)(theta), expected, **ROUNDING)
 
 
 def test_missing_pieces_are_named():
