@@ -298,7 +298,9 @@ class Comparison:
         return self._cache[key]
 
     def _new_draws(self, t: Floats, curve: str, name: Any) -> Floats:
-        seed = np.random.SeedSequence((self.random_state, self.groups.index(name)))
+        # a group's draws are its own: another reference inverts ratios, and changes nothing else
+        stream = sorted(self.groups, key=lambda g: (str(g), type(g).__name__)).index(name)
+        seed = np.random.SeedSequence((self.random_state, stream))
         posterior = self.models[name].posterior_
         order = np.random.default_rng(seed.spawn(1)[0]).permutation(N_DRAWS)
         with one_blas_thread():
