@@ -58,17 +58,26 @@ def mutants_of(src: Path, module: str) -> list[Mutant]:
     nodes = list(ast_nodes(get_ast(source)))
     tree = ast.parse(source)
     dead, statements = _spans_that_never_run(tree), _statements(tree)
+    rows = source.splitlines()
     found = []
     for name in OPERATORS:
         operator = get_operator(name)()
         places = [place for node in nodes for place in operator.mutation_positions(node)]
         for occurrence, (start, stop) in enumerate(places):
+            if _is_argument_star(rows[start[0] - 1][: start[1]], name):
+                continue
             if not any(first <= start and stop <= last for first, last in dead):
                 line = start[0]
                 found.append(
                     Mutant(module, name, occurrence, line, statements.get(line, (line, line)))
                 )
     return found
+
+
+def _is_argument_star(before: str, operator: str) -> bool:
+    """Whether a star unpacks or separates arguments instead of multiplying."""
+    star = "_Mul_" in operator or "_Pow_" in operator
+    return star and (before.rstrip()[-1:] in ("", *"(,[{:=") or before.endswith("lambda "))
 
 
 def _spans_that_never_run(tree: ast.Module) -> list[tuple[tuple[int, int], tuple[int, int]]]:
@@ -117,12 +126,20 @@ def modules_below(src: Path, folders: tuple[str, ...]) -> list[str]:
 
 
 def sample(src: Path, modules: list[str], number: int, seed: int) -> list[Mutant]:
-    """About `number` mutants, from each module in proportion to the places it has to change."""
+    """About `number` mutants, from each module in proportion to the places it has to change.
+
+    At most a quarter of a module's mutants change a number: there are many numbers, and many of
+    them are tolerances.
+    """
     everything = {module: mutants_of(src, module) for module in modules}
     total = sum(map(len, everything.values()))
     chosen = []
     for module, mutants in everything.items():
-        quota = min(len(mutants), max(FEWEST, round(number * len(mutants) / total)))
+        quota = max(FEWEST, round(number * len(mutants) / total))
         # a generator for each module: a change elsewhere leaves its sample as it is
-        chosen += random.Random(f"{seed} {module}").sample(mutants, quota)
+        shuffled = random.Random(f"{seed} {module}").sample(mutants, len(mutants))
+        numbers = [m for m in shuffled if m.operator == "core/NumberReplacer"]
+        others = [m for m in shuffled if m.operator != "core/NumberReplacer"]
+        few = numbers[: max(quota // 4, quota - len(others))]
+        chosen += [*few, *others[: quota - len(few)]]
     return chosen

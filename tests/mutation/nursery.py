@@ -92,6 +92,8 @@ def _run(finder: Mutated | None, tests: list[str], root: Path, limit: float) -> 
         sys.meta_path.insert(0, finder)
     failure = FirstFailure()
     options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:cov", "--tb=no"]
+    # hypothesis was loaded before pytest could rewrite its assertions
+    options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     return int(pytest.main([*options, *tests], plugins=[failure])), failure.test
 
 

@@ -13,6 +13,7 @@ import os
 import time
 from collections import Counter
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 
 from mutants import Mutant, modules_below, mutated_source, sample
@@ -25,12 +26,13 @@ SRC = ROOT / "src"
 STATE = ROOT / ".mutation.jsonl"
 FOLDERS = ("gp4c/inference", "gp4c/models")
 #: seconds of tests per mutant: a first round for all, a second for those that survive it
-ROUNDS = (8.0, 60.0)
+ROUNDS = (5.0, 25.0)
+Entry = dict[str, object]
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--number", type=int, default=700, help="mutants, about")
+    parser.add_argument("--number", type=int, default=560, help="mutants, about")
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument(
         "--modules", nargs="*", help="only modules whose path contains one of these"
@@ -43,7 +45,7 @@ def key(mutant: Mutant) -> str:
     return f"{mutant.module} {mutant.operator} {mutant.occurrence}"
 
 
-def tried() -> dict[str, dict[str, object]]:
+def tried() -> dict[str, Entry]:
     """Outcomes of an earlier run."""
     if not STATE.exists():
         return {}
@@ -51,29 +53,42 @@ def tried() -> dict[str, dict[str, object]]:
     return {entry["key"]: entry for entry in map(json.loads, lines)}
 
 
-def judge(mutant: Mutant, selection: Selection) -> dict[str, object]:
-    """Outcome for one mutant: more tests only if fewer have not killed it."""
+def judge(mutant: Mutant, selection: Selection, limit: float, before: float) -> Entry:
+    """Outcome of the tests that fit into a limit, but not into the one before."""
     source = mutated_source(SRC, mutant)
     finder = Mutated(mutant.name, SRC / mutant.module, source)
-    outcome, test, before, began = SURVIVED, "", [], time.monotonic()
-    for limit in ROUNDS:
-        tests = selection.tests(mutant.module, mutant.statement, limit)
-        new = [test for test in tests if test not in set(before)]
-        if not new:
-            break
-        outcome, test = attempt(finder, new, ROOT, limit=3 * limit + 15)
-        before = tests
-        if outcome != SURVIVED:
-            break
+    began = time.monotonic()
+    tests = selection.tests(mutant.module, mutant.statement, limit)
+    earlier = set(selection.tests(mutant.module, mutant.statement, before)) if before else set()
+    new = [test for test in tests if test not in earlier]
+    outcome, test = attempt(finder, new, ROOT, 3 * limit + 15) if new else (SURVIVED, "")
     return {
         "key": key(mutant),
         **asdict(mutant),
         "outcome": outcome,
         "killed_by": test,
-        "tests": len(before),
+        "limit": limit,
+        "tests": len(tests),
         "seconds": round(time.monotonic() - began, 1),
         **change(mutant, source),
     }
+
+
+def check_the_unchanged_source(mutants: list[Mutant], selection: Selection) -> None:
+    """Tests that fail without any change would kill everything."""
+    one_of_each = {mutant.module: mutant for mutant in mutants}.values()
+    chosen = [selection.tests(m.module, m.statement, ROUNDS[0]) for m in one_of_each]
+    tests = list(dict.fromkeys(test for tests in chosen for test in tests))
+    outcome, test = attempt(None, tests, ROOT, limit=600)
+    if outcome != SURVIVED:
+        raise SystemExit(f"{test or 'a test'} fails although nothing was changed")
+
+
+def record(entry: Entry) -> None:
+    """Keep an outcome, and say it."""
+    with STATE.open("a", encoding="utf-8") as state:
+        state.write(json.dumps(entry) + "\n")
+    print(f"{entry['key']}: {entry['outcome']} after {entry['seconds']} s", flush=True)
 
 
 def change(mutant: Mutant, source: str) -> dict[str, str]:
@@ -93,16 +108,15 @@ def main() -> None:
     mutants = sample(SRC, modules_below(SRC, FOLDERS), chosen.number, chosen.seed)
     if chosen.modules:
         mutants = [m for m in mutants if any(part in m.module for part in chosen.modules)]
-    done = tried()
     place, parts = map(int, chosen.part.split("/"))
-    waiting = [m for m in mutants if key(m) not in done][place - 1 :: parts]
-    print(f"{len(mutants)} mutants, {len(waiting)} to try")
-    for number, mutant in enumerate(waiting, start=1):
-        entry = judge(mutant, selection)
-        with STATE.open("a", encoding="utf-8") as state:
-            state.write(json.dumps(entry) + "\n")
-        said = f"{entry['outcome']} after {entry['seconds']} s"
-        print(f"{number}/{len(waiting)} {key(mutant)}: {said}", flush=True)
+    mutants = mutants[place - 1 :: parts]
+    print(f"{len(mutants)} mutants")
+    check_the_unchanged_source(mutants, selection)
+    for before, limit in pairwise((0.0, *ROUNDS)):
+        for mutant in mutants:
+            done = tried().get(key(mutant))
+            if done is None or (done["outcome"] == SURVIVED and float(str(done["limit"])) < limit):
+                record(judge(mutant, selection, limit, before if done else 0.0))
     outcomes = Counter(str(entry["outcome"]) for entry in tried().values())
     print({name: outcomes[name] for name in (KILLED, TIMEOUT, SURVIVED)})
 

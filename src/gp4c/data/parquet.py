@@ -109,12 +109,16 @@ def _matches(system: Any, base: str, pattern: str, shown: str) -> list[str]:
 
 def _fits(path: str, pattern: str) -> bool:
     """Match name by name, so that ``*`` stays within one; ``**`` stands for any folders."""
-    if "**" in pattern:
-        return fnmatch.fnmatchcase(path, pattern.replace("**/", "*"))
-    names, patterns = path.split("/"), pattern.split("/")
-    return len(names) == len(patterns) and all(
-        fnmatch.fnmatchcase(name, part) for name, part in zip(names, patterns, strict=True)
-    )
+    return _names_fit(path.split("/"), pattern.split("/"))
+
+
+def _names_fit(names: list[str], patterns: list[str]) -> bool:
+    if not patterns:
+        return not names
+    first, *rest = patterns
+    if first == "**":
+        return any(_names_fit(names[k:], rest) for k in range(len(names) + 1))
+    return bool(names) and fnmatch.fnmatchcase(names[0], first) and _names_fit(names[1:], rest)
 
 
 class ParquetSource(PanelSource):
