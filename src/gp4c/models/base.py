@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
@@ -79,6 +80,19 @@ class PanelEstimator:
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "window_")
+
+    # -- fitting --------------------------------------------------------------------------
+
+    @contextmanager
+    def _whole_fit(self) -> Iterator[None]:
+        """Fit inside this: an error or Ctrl-C leaves an earlier fit as it was, or none."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     # -- saving ---------------------------------------------------------------------------
 

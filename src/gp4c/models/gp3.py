@@ -74,15 +74,15 @@ class GP3(GaussianProcessModel):
         problem = Problem(
             data, KERNELS[self.kernel], "pointwise", 0.0, self.effect, self.n_inducing
         )
-        with one_blas_thread():
+        with self._whole_fit(), one_blas_thread():
             fit = find_fit(
                 problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
             )
             store_fit(self, problem, fit)
-        self._fitted_to = (None, events)
-        self.time_unit_ = events.time_unit
-        self.subjects_ = subject_labels(None, events)
-        self.data_summary_ = describe_data(None, events)
-        self.histories_ = SubjectHistories.of_all(None, events)
+            self._fitted_to = (None, events)
+            self.time_unit_ = events.time_unit
+            self.subjects_ = subject_labels(None, events)
+            self.data_summary_ = describe_data(None, events)
+            self.histories_ = SubjectHistories.of_all(None, events)
         warn_unless_converged(self, fit.best)
         return self

@@ -12,7 +12,7 @@ from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import Observations, observe
 from gp4c.inference.dispersion import Dispersion, poisson_dispersion
 from gp4c.inference.forecasting import SubjectHistories
-from gp4c.inference.hyper import Problem
+from gp4c.inference.hyper import Optimum, Problem
 from gp4c.inference.likelihood import COUNT_TERMS
 from gp4c.inference.threads import one_blas_thread
 from gp4c.inference.vem import fit_vem
@@ -213,32 +213,39 @@ class GP4C(CovariateModel):
             Workers that read and sum up the rows.
         """
         self._check_parameters()
-        self.compression_ = None
         if client is not None or not isinstance(panel, PanelCounts) or self._sums(panel, events):
-            fit_large(self, panel, events, client)
+            with self._whole_fit():
+                fit_large(self, panel, events, client)
             return self
+        with self._whole_fit(), one_blas_thread():
+            best, seen = self._fit_rows(panel, events)
+        warn_unless_converged(self, best)
+        # the paper's estimator is what it is; "auto" has looked already
+        if self.effect is None and self.optimizer != "vem":
+            found = self._dispersion(seen)
+            warn_if_overdispersed(type(self).__name__, found, "effect='gamma' or effect='auto'")
+        return self
+
+    def _fit_rows(
+        self, panel: PanelCounts, events: RecurrentEvents | None
+    ) -> tuple[Optimum, PanelCounts]:
+        """Fit to rows in memory; the optimum, and the panel adjusted for covariates."""
         window = panel.window if events is None else _union(panel.window, events.window)
-        self.coefficients_ = None
-        with one_blas_thread():
-            if self.formula is None:
-                problem, fit = self._fit_curve(observe(panel, events, window))
-            else:
-                if events is not None:
-                    raise ValueError("formula= and events= do not go together")
-                panel, problem, fit = self._fit_regression(panel)
-            store_fit(self, problem, fit)
+        self.compression_ = self.coefficients_ = None
+        if self.formula is None:
+            problem, fit = self._fit_curve(observe(panel, events, window))
+        else:
+            if events is not None:
+                raise ValueError("formula= and events= do not go together")
+            panel, problem, fit = self._fit_regression(panel)
+        store_fit(self, problem, fit)
         seen = self._adjusted(panel)
         self._fitted_to = (seen, events)
         self.time_unit_ = panel.time_unit
         self.subjects_ = subject_labels(panel, events)
         self.data_summary_ = describe_data(panel, events)
         self.histories_ = SubjectHistories.of_all(seen, events)
-        warn_unless_converged(self, fit.best)
-        # the paper's estimator is what it is; "auto" has looked already
-        if self.effect is None and self.optimizer != "vem":
-            found = self._dispersion(seen)
-            warn_if_overdispersed(type(self).__name__, found, "effect='gamma' or effect='auto'")
-        return self
+        return fit.best, seen
 
     def _sums(self, panel: PanelCounts, events: RecurrentEvents | None) -> bool:
         """Whether sums stand for the rows; covariates need rows, which cheap count terms bear."""

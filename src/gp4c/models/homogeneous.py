@@ -87,20 +87,21 @@ class HomogeneousPoisson(BootstrapEstimator):
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate the rate from a panel; `y` is ignored (scikit-learn passes it)."""
         check_choice("effect", self.effect, (None, "gamma"))
-        self._begin_fit(panel)
-        rows = self._rows
-        self.effect_ = self.effect
-        totals = _totals(rows, np.ones(panel.n_subjects))
-        found = self._solve(totals)
-        self.rate_ = found.rate
-        self.frailty_shape_ = 1.0 / found.variance if found.variance > 0.0 else np.inf
-        self.history_ = found.history + _constant(rows)
-        self.objective_ = float(self.history_[-1])
-        self.n_iter_, self.residual_ = len(found.history), found.residual
-        self.converged_ = bool(found.residual <= _TOL)
-        self.subject_time_at_risk_ = rows.in_panel_order(totals.time_at_risk)
-        self.subject_effects_ = self._effects(totals, found)
-        self._end_fit(panel)
+        with self._whole_fit():
+            self._begin_fit(panel)
+            rows = self._rows
+            self.effect_ = self.effect
+            totals = _totals(rows, np.ones(panel.n_subjects))
+            found = self._solve(totals)
+            self.rate_ = found.rate
+            self.frailty_shape_ = 1.0 / found.variance if found.variance > 0.0 else np.inf
+            self.history_ = found.history + _constant(rows)
+            self.objective_ = float(self.history_[-1])
+            self.n_iter_, self.residual_ = len(found.history), found.residual
+            self.converged_ = bool(found.residual <= _TOL)
+            self.subject_time_at_risk_ = rows.in_panel_order(totals.time_at_risk)
+            self.subject_effects_ = self._effects(totals, found)
+            self._end_fit(panel)
         if not self.converged_:
             warnings.warn(
                 f"the rate and the frailty variance still moved after {self.n_iter_} rounds "

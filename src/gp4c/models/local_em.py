@@ -152,24 +152,27 @@ class LocalEM(BootstrapEstimator):
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate the intensity from a panel; `y` is ignored (scikit-learn passes it)."""
         self._check_parameters()
-        self._begin_fit(panel)
-        weights = np.ones(panel.n_subjects)
-        with one_blas_thread():
-            problem = UnitRows.of(self._rows)
-            share, scores = self._choose(problem, weights, warn=True)
-            found = self._solve(problem, weights, share)
-        length = problem.length
-        self.bandwidth_ = share * length
-        if scores is not None:
-            self.bandwidths_, self.cv_scores_ = self._candidates(problem) * length, scores
-        self.points_ = self._rows.grid.points
-        data = problem.data(weights)
-        self.density_, self.at_risk_ = found.density[:, 0] / length, data.at_risk[:, 0]
-        self.history_, self.n_iter_ = found.trace[:, 0], found.n_iter
-        self.residual_ = float(found.residual[0])
-        self.converged_ = self.stop == "squared-change" or self.residual_ <= self.tol
-        self._end_fit(panel)
-        self.objective_ = float(data.log_likelihood(found.mass)[0]) + _exposure_constant(self._rows)
+        with self._whole_fit():
+            self._begin_fit(panel)
+            weights = np.ones(panel.n_subjects)
+            with one_blas_thread():
+                problem = UnitRows.of(self._rows)
+                share, scores = self._choose(problem, weights, warn=True)
+                found = self._solve(problem, weights, share)
+            length = problem.length
+            self.bandwidth_ = share * length
+            if scores is not None:
+                self.bandwidths_, self.cv_scores_ = self._candidates(problem) * length, scores
+            self.points_ = self._rows.grid.points
+            data = problem.data(weights)
+            self.density_, self.at_risk_ = found.density[:, 0] / length, data.at_risk[:, 0]
+            self.history_, self.n_iter_ = found.trace[:, 0], found.n_iter
+            self.residual_ = float(found.residual[0])
+            self.converged_ = self.stop == "squared-change" or self.residual_ <= self.tol
+            self._end_fit(panel)
+            self.objective_ = float(data.log_likelihood(found.mass)[0]) + _exposure_constant(
+                self._rows
+            )
         self._warn_if_short()
         return self
 

@@ -84,8 +84,9 @@ class NPMPLE(StepEstimator):
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it)."""
-        super().fit(panel)
-        self.n_left_out_ = warn_left_out(self, self._rows)
+        with self._whole_fit():
+            super().fit(panel)
+            self.n_left_out_ = warn_left_out(self, self._rows)
         return self
 
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:
@@ -281,8 +282,9 @@ class NPMPLGF(StepEstimator):
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate Λ and α from a panel; `y` is ignored (scikit-learn passes it)."""
-        super().fit(panel)
-        self.n_left_out_ = warn_left_out(self, self._rows)
+        with self._whole_fit():
+            super().fit(panel)
+            self.n_left_out_ = warn_left_out(self, self._rows)
         return self
 
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:

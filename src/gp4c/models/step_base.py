@@ -58,21 +58,21 @@ class StepEstimator(BootstrapEstimator):
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it)."""
         self._check_parameters()
-        self._begin_fit(panel)
-        with one_blas_thread():
+        with self._whole_fit(), one_blas_thread():
+            self._begin_fit(panel)
             found = self._solve(self._rows, np.ones(panel.n_subjects))
-        self.times_, self.values_ = found.times, found.level
-        self.history_, self.objective_ = found.history, float(found.history[-1])
-        self.residual_, self.converged_ = found.residual, found.converged
-        self.n_iter_ = found.n_iter
-        self.subject_effects_ = (
-            None if found.effects is None else self._rows.in_panel_order(found.effects)
-        )
-        if found.variance > 0.0:
-            self.frailty_shape_ = 1.0 / found.variance
-        if found.effects is not None:
-            self.effect_ = "gamma"
-        self._end_fit(panel)
+            self.times_, self.values_ = found.times, found.level
+            self.history_, self.objective_ = found.history, float(found.history[-1])
+            self.residual_, self.converged_ = found.residual, found.converged
+            self.n_iter_ = found.n_iter
+            self.subject_effects_ = (
+                None if found.effects is None else self._rows.in_panel_order(found.effects)
+            )
+            if found.variance > 0.0:
+                self.frailty_shape_ = 1.0 / found.variance
+            if found.effects is not None:
+                self.effect_ = "gamma"
+            self._end_fit(panel)
         self._warn_if_short()
         return self
 
