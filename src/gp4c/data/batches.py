@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.build import fields_from_intervals
-from gp4c.data.checks import LARGEST_EXACT
+from gp4c.data.checks import LARGEST_EXACT, LARGEST_SIZE, SMALLEST_SIZE
 from gp4c.data.frames import Table, frame_rows, table_of
 from gp4c.data.subjects import FloatArray
 from gp4c.exceptions import PanelDataError
@@ -151,15 +151,15 @@ def _numbers(column: Any) -> FloatArray | None:
 
 def _obeys(start: FloatArray, stop: FloatArray, count: FloatArray, exposure: FloatArray) -> bool:
     """Whether all rows obey the rules that concern one row."""
-    # a sum is finite unless a term is not, or the terms are beyond reason
-    finite = np.isfinite(start.sum()) and np.isfinite(stop.sum()) and np.isfinite(exposure.sum())
     return bool(
-        finite
+        (start >= -LARGEST_SIZE).all()
+        and (stop <= LARGEST_SIZE).all()
         and (stop > start).all()
         and (count >= 0).all()
         and (count <= LARGEST_EXACT).all()
         and (np.floor(count) == count).all()
-        and (exposure > 0).all()
+        and (exposure >= SMALLEST_SIZE).all()
+        and (exposure <= LARGEST_SIZE).all()
     )
 
 

@@ -11,11 +11,11 @@ from gp4c.data.checks import (
     SHOWN,
     Problems,
     check_choice,
-    check_window,
     plural,
     shown_interval,
 )
 from gp4c.data.frames import Table
+from gp4c.data.magnitudes import check_total, resolving_window
 from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
 from gp4c.data.timeaxis import TimeAxis, read_times
@@ -93,8 +93,8 @@ def assemble(
     """Sort checked rows, divide the other columns by level, and set the window."""
     axis, window = frame
     window = axis.window(window)
-    if window is not None:
-        check_window(window, float(arrays["start"].min()), float(arrays["stop"].max()))
+    resolving_window(window, arrays["start"], arrays["stop"], table.locate)
+    check_total(arrays["count"])
     index, labels, order = subjects
     rows, more_notes = _without_zero_exposure(order, arrays["exposure"])
     notes = (*table.notes, *axis.notes, *notes, *more_notes)

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.checks import LARGEST_EXACT, Problems, plural, shown_number
+from gp4c.data.checks import (
+    LARGEST_EXACT,
+    LARGEST_SIZE,
+    SMALLEST_SIZE,
+    Problems,
+    plural,
+    shown_number,
+)
 from gp4c.data.ordering import label_array, label_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.exceptions import PanelDataError
@@ -193,6 +200,12 @@ def read_exposure(
         (numbers.values == 0) & (count > 0),
         f"{name!r} must be positive where there are events",
         lambda row: f"found 0 with {plural(int(count[row]), 'event')}",
+    )
+    extreme = (numbers.values > LARGEST_SIZE) | (numbers.values < SMALLEST_SIZE)
+    problems.flag(
+        extreme & (numbers.values > 0) & numbers.good,
+        f"{name!r} must be 0 or between {SMALLEST_SIZE:g} and {LARGEST_SIZE:g}",
+        lambda row: shown_cell(column, row),
     )
     return numbers.values
 

@@ -16,6 +16,9 @@ from gp4c.exceptions import PanelDataError
 SHOWN = 5
 #: integers up to here are exact in double precision
 LARGEST_EXACT = 2**53
+#: times, windows and exposures are refused beyond these: sums and products of a few of them must
+#: stay finite, and so must rates
+LARGEST_SIZE, SMALLEST_SIZE = 1e100, 1e-100
 
 
 class Problems:
@@ -125,6 +128,11 @@ def check_window(window: Any, low: float, high: float) -> tuple[float, float]:
         raise PanelDataError(f"the window must be two numbers (t0, t1); found {window!r}") from None
     if not (np.isfinite(t0) and np.isfinite(t1) and t0 < t1):
         raise PanelDataError(f"the window must be finite with t0 < t1; found {window!r}")
+    if max(abs(t0), abs(t1)) > LARGEST_SIZE or t1 - t0 < SMALLEST_SIZE:
+        raise PanelDataError(
+            f"the window must lie within ±{LARGEST_SIZE:g} and be at least {SMALLEST_SIZE:g} long; "
+            f"found ({shown_number(t0)}, {shown_number(t1)})"
+        )
     if low < t0 or high > t1:
         raise PanelDataError(
             f"the window must contain every interval; found ({shown_number(t0)}, "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import check_window, plural, shown_number
+from gp4c.data.checks import plural, shown_number
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray, SubjectData, take_rows
@@ -348,10 +348,11 @@ class PanelCounts(SubjectData):
 
     def with_window(self, window: tuple[Any, Any]) -> Self:
         """Return the same data on another window, which must contain every interval."""
+        from gp4c.data.magnitudes import resolving_window
         from gp4c.data.timeaxis import TimeAxis
 
         times = TimeAxis(self.time_unit, self.time_origin).window(window)
-        return self._like(window=check_window(times, self.start.min(), self.stop.max()))
+        return self._like(window=resolving_window(times, self.start, self.stop))
 
     def summary(self) -> PanelSummary:
         """Count what there is: prints as a table, ``to_frame()`` gives it as one."""

@@ -19,7 +19,7 @@ from gp4c.data.cells import (
     parse_numbers,
     shown_cell,
 )
-from gp4c.data.checks import Problems
+from gp4c.data.checks import LARGEST_SIZE, Problems
 from gp4c.data.subjects import FloatArray
 from gp4c.exceptions import PanelDataError
 
@@ -208,6 +208,11 @@ def read_times(
         problems.flag(
             cell.too_large,
             f"{name!r} must be at most 2^53 in size, or rounding would move it",
+            partial(shown_cell, columns[role]),
+        )
+        problems.flag(
+            np.isfinite(times[role]) & (np.abs(times[role]) > LARGEST_SIZE) & ~cell.too_large,
+            f"{name!r} must be at most {LARGEST_SIZE:g} in size",
             partial(shown_cell, columns[role]),
         )
     return times, axis
