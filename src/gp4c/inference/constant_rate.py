@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import chdtri, gammaincinv
+from scipy.special import chdtri, gammainccinv, gammaincinv
 
 from gp4c.inference.cells import Floats
 from gp4c.inference.gamma_frailty import (
@@ -92,7 +92,7 @@ def exact_interval(events: float, time_at_risk: float, level: float) -> tuple[fl
     """Exact (Garwood 1936) interval of a Poisson rate: quantiles of gamma distributions."""
     tail = (1.0 - level) / 2.0
     low = float(gammaincinv(events, tail)) if events > 0 else 0.0
-    high = float(gammaincinv(events + 1.0, 1.0 - tail))
+    high = float(gammainccinv(events + 1.0, tail))
     return low / time_at_risk, high / time_at_risk
 
 

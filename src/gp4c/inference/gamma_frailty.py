@@ -128,7 +128,7 @@ def _rising_slope(variance: float, events: Floats) -> Floats:
 
 def _stirling(z: Floats | float) -> Floats:
     """Remainder of Stirling's series for log Γ(z)."""
-    w = 1.0 / np.asarray(z) ** 2
+    w = (1.0 / np.asarray(z)) ** 2
     return np.asarray((1 / 12 - w * (1 / 360 - w * (1 / 1260 - w / 1680))) / z, dtype=np.float64)
 
 

@@ -62,7 +62,7 @@ def _near(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray, Flo
     """Dawson's form, for w <= 8."""
     from scipy.special import dawsn
 
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # 1/sd² may be infinite
         w = np.abs(mean) / (np.sqrt(2.0) * sd)
         w = np.where(sd > 0.0, w, 0.0)  # here mean = sd = 0
         dawson = dawsn(w)
