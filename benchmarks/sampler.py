@@ -56,7 +56,7 @@ def compare(data: Any, effect: str | None, setting: str) -> dict[str, Any]:
     fixed = setting == "design notes"
     problem = Problem(data, KERNELS["se"], "exact", effect=effect, n_inducing=18 if fixed else None)
     at = design_notes(problem) if fixed else most_probable(problem)
-    parts = with_sign_patterns([Weighted(at, 1.0)])
+    parts = with_sign_patterns(problem, [Weighted(at, 1.0)], at)[0]
     ours = mixture(parts, "se", data.window, data.rate)
     draws, report = sample_posterior(
         problem, at.hyper, size=at.work.size, n_draws=N_DRAWS, random_state=0

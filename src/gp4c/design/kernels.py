@@ -51,7 +51,7 @@ class SquaredExponential:
     def interval_nodes(self, length: Floats, tol: float = 1e-8) -> NDArray[np.intp]:
         """Nodes per interval: E ln ∫ f² to `tol` even for a q as wide as the prior."""
         finer = -np.log10(np.clip(tol, 1e-12, 1e-4)) - 5.0  # digits beyond the fifth
-        least = 3.2 + 0.5 * finer + (1.35 + 0.16 * finer) * length
+        least = 3.4 + 0.5 * finer + (1.7 + 0.12 * finer) * length
         return np.asarray(np.ceil(least), dtype=np.intp)
 
     def log_derivative(self, distance: Floats, length_scale: float) -> Floats:

@@ -33,7 +33,7 @@ from gp4c.inference.importance import log_evidence
 from gp4c.inference.response import frailty_response
 from gp4c.inference.search import rough_climb
 from gp4c.inference.shape import shape_laplace, shape_mode
-from gp4c.inference.signs import sign_modes
+from gp4c.inference.signs import competing, shares
 from gp4c.inference.variational import Gaussian
 
 Floats = NDArray[np.float64]
@@ -51,6 +51,8 @@ SIDE = 2.5
 LIGHT = 2e-3
 #: sign patterns lighter than this are left out
 LIGHT_PATTERN = 0.01
+#: most nats by which another pattern may beat the one that the search has settled on
+MOST_GAIN = 5.0
 #: tolerance, in nats, of q at the points of the design
 E_TOL = 0.03
 #: most evaluations for q at a point of the design: its weight does not rest on q's being optimal
@@ -115,8 +117,10 @@ def integrate(
     weights, total = _normalised(points)
     parts = [Weighted(p.optimum, float(w), p.shift) for p, w in zip(points, weights, strict=True)]
     parts = [part for part in parts if part.weight > LIGHT]
-    parts = with_sign_patterns(problem, parts, heaviest.optimum, heaviest.deviation)
-    return Integration(parts, total + at_best)
+    weight = sum(part.weight for part in parts)
+    parts = [replace(part, weight=part.weight / weight) for part in parts]
+    parts, gain = with_sign_patterns(problem, parts, heaviest.optimum, heaviest.deviation)
+    return Integration(parts, total + at_best + gain)
 
 
 def _ridge(
@@ -318,25 +322,22 @@ def _level_shift(at: Optimum, q: Gaussian, deviation: float) -> Floats:
 
 def with_sign_patterns(
     problem: Problem, parts: list[Weighted], at: Optimum, deviation: float = 0.0
-) -> list[Weighted]:
-    """Give other sign patterns of f their share of the mixture.
+) -> tuple[list[Weighted], float]:
+    """Give other sign patterns of f their share of the mixture; ln of what they add to it.
 
     Their evidence is found at one optimum, whose hyper-parameters stand for those patterns, with
-    the deviation of the level there; the main pattern keeps all its parts.
+    the deviation of the level there; the first pattern keeps all its parts.
     """
-    scout = scout_workspace(problem, at)
-    found = sign_modes(at.work, at.hyper, at.estep, scout=scout)
-    modes = [replace(at, estep=mode) for mode in found]
-    evidence = np.array([log_evidence(mode) for mode in modes])
-    shares = np.exp(evidence - evidence.max())
-    shares /= shares.sum()
-    others, main = [], 1.0
-    for mode, share in zip(modes, shares, strict=True):
-        if mode.estep is at.estep:
-            main = float(share)
-        elif share > LIGHT_PATTERN:
+    patterns = competing(at.work, at.hyper, at.estep, scout_workspace(problem, at))
+    if not patterns:
+        return parts, 0.0
+    modes = [replace(at, estep=pattern.estep) for pattern in patterns]
+    evidence = np.array([log_evidence(mode) for mode in modes]) - log_evidence(at)
+    found = shares(patterns, np.exp(np.minimum(evidence, MOST_GAIN)))
+    mixed = [replace(part, weight=found.first * part.weight) for part in parts]
+    for mode, share in zip(modes, found.others, strict=True):
+        if share > LIGHT_PATTERN:
             shift = _level_shift(mode, frailty_response(mode), deviation) if deviation else None
-            others.append(Weighted(mode, float(share), shift))
-    mixed = [replace(part, weight=main * part.weight) for part in parts] + others
+            mixed.append(Weighted(mode, float(share), shift))
     total = sum(part.weight for part in mixed)
-    return [replace(part, weight=part.weight / total) for part in mixed]
+    return [replace(part, weight=part.weight / total) for part in mixed], found.log_total

@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 MAY_CROSS = 6.0
 #: nats behind the best at which an f that crosses zero is still worth a climb
 COMPETES = 3.0
-#: nats behind the best at which its signs are not looked into
+#: the same before its signs are settled
 HOPELESS_CROSSING = 6.0
 #: nats behind the best at which an end of the profile is given up
 HOPELESS = 20.0

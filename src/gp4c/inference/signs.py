@@ -9,7 +9,8 @@ places, starts the E-step in another pattern (docs/maths.md, section 5).
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from collections import defaultdict
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +25,15 @@ Floats = NDArray[np.float64]
 NEAR_ZERO = 2.0
 #: an f whose prior mean is more of its standard deviations from zero crosses only where it is near
 FAR_MEAN = 1.0
+#: a prior mean of fewer standard deviations makes no difference between f and −f
+NO_MEAN = 0.1
+#: largest share of the posterior that turned patterns may take together
+MOST_TURNED = 0.8
 #: patterns this many nats below the best carry no weight worth computing
 NEGLIGIBLE = 4.5
+#: optima nearer to each other than this many standard deviations cover the same ground; rates
+#: whose roots differ by less of one are the same
+SAME_MODE, SAME_RATE = 2.0, 0.3
 #: steps after which a pattern that is still HOPELESS nats behind is given up, and most steps
 FIRST_STEPS, HOPELESS, STEPS = 4, 10.0, 25
 #: tolerance, in nats, of a pattern's first optimum
@@ -69,43 +77,39 @@ def negated(sites: Sites) -> Sites:
     return replace(sites, slope=-sites.slope, blocks=blocks)
 
 
-def promising(
-    work: Workspace, hyper: Hyper, base: EStep, scout: Workspace | None = None
-) -> list[EStep]:
-    """Neighbouring optima that may compete, after a first look with a cheap bound."""
-    if scout is None or scout is work:
-        return neighbours(work, hyper, base)
-    cheap = e_step(scout, hyper, base.q, ROUGH, STEPS)
-    different = [cheap]
-    for other in neighbours(scout, hyper, cheap):
-        competes = _gain(other, cheap) > -NEGLIGIBLE - SCOUT_ERROR
-        if competes and all(_differs(other, known) for known in different):
-            different.append(other)
-    return [e_step(work, hyper, other.q, ROUGH, STEPS) for other in different[1:]]
+@dataclass(frozen=True)
+class Pattern:
+    """An optimum over q, and the places at which its signs were turned from the first one's."""
+
+    estep: EStep
+    turned: tuple[float, ...] = ()
 
 
-def neighbours(work: Workspace, hyper: Hyper, base: EStep) -> list[EStep]:
+def places_to_turn(work: Workspace, hyper: Hyper, base: EStep) -> Floats:
+    """Times where |f| is smallest, in order; with a small mean, however sure f is there."""
+    near = hyper.mean > FAR_MEAN * np.sqrt(hyper.variance)
+    return np.sort(crossings(work, base.evaluation, NEAR_ZERO if near else np.inf))
+
+
+def neighbours(work: Workspace, hyper: Hyper, base: EStep, places: Floats) -> list[Pattern]:
     """Optima reached by turning f on one side of a place, or between two neighbouring places.
 
-    The places are those where |f| is smallest, however sure the present pattern is there. With a
-    prior mean the two sides differ; without, f and −f are the same.
+    With a prior mean the two sides differ; without, f and −f are the same.
     """
-    near = hyper.mean > FAR_MEAN * np.sqrt(hyper.variance)
-    places = np.sort(crossings(work, base.evaluation, NEAR_ZERO if near else np.inf))
-    turns = [np.array([place]) for place in places]
-    turns += [np.array(pair) for pair in itertools.pairwise(places)]
+    turns = [(float(place),) for place in places] + list(itertools.pairwise(places.tolist()))
+    sided = hyper.mean > NO_MEAN * np.sqrt(hyper.variance)
     sites, found = base.evaluation.sites(), []
     for turn in turns:
-        turned = flip(work, sites, turn)
-        both = [turned, negated(turned)] if hyper.mean > 0 and len(turn) == 1 else [turned]
+        turned = flip(work, sites, np.array(turn))
+        both = [turned, negated(turned)] if sided and len(turn) == 1 else [turned]
         for start in both:
-            optimum = _pattern(work, hyper, start, base.evaluation.bound.total - HOPELESS)
+            optimum = _optimum(work, hyper, start, base.evaluation.bound.total - HOPELESS)
             if optimum is not None:
-                found.append(optimum)
+                found.append(Pattern(optimum, turn))
     return found
 
 
-def _pattern(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> EStep | None:
+def _optimum(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> EStep | None:
     """The optimum from these sites; None for a start that is none, or leads far too low."""
     start = work.from_sites(hyper, sites)
     if start is None:
@@ -116,46 +120,82 @@ def _pattern(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> ES
     return e_step(work, hyper, first.q, ROUGH, STEPS)
 
 
+def competing(
+    work: Workspace, hyper: Hyper, base: EStep, scout: Workspace | None = None
+) -> list[Pattern]:
+    """Neighbours that give other rates and are not negligible beside `base`.
+
+    `scout` has a cheap bound, which takes a first look.
+    """
+    places = places_to_turn(work, hyper, base)
+    if scout is None or scout is work or not len(places):
+        return _distinct(neighbours(work, hyper, base, places), base, NEGLIGIBLE)
+    cheap = e_step(scout, hyper, base.q, ROUGH, STEPS)
+    promising = _distinct(neighbours(scout, hyper, cheap, places), cheap, NEGLIGIBLE + SCOUT_ERROR)
+    found = [replace(p, estep=e_step(work, hyper, p.estep.q, ROUGH, STEPS)) for p in promising]
+    return _distinct(found, base, NEGLIGIBLE)
+
+
+def _distinct(patterns: list[Pattern], base: EStep, behind: float) -> list[Pattern]:
+    """Patterns at most so many nats behind `base` that differ from it and from one another."""
+    kept = [Pattern(base)]
+    for pattern in patterns:
+        near = _gain(pattern.estep, base) > -behind
+        if near and all(_differs(pattern.estep, other.estep) for other in kept):
+            kept.append(pattern)
+    return kept[1:]
+
+
 def best_signs(
     work: Workspace, hyper: Hyper, estep: EStep, tol: float, scout: Workspace | None = None
 ) -> EStep:
     """Move to the best neighbouring sign pattern until none improves the bound."""
     best = estep
     for _ in range(MAX_MOVES):
-        others = promising(work, hyper, best, scout)
-        other = max(others, key=lambda mode: mode.evaluation.bound.total, default=None)
-        gain = -np.inf if other is None else _gain(other, best)
-        if other is None or gain <= WORTHWHILE:
+        others = [pattern.estep for pattern in competing(work, hyper, best, scout)]
+        other = max(others, key=lambda mode: mode.evaluation.bound.total, default=best)
+        if _gain(other, best) <= WORTHWHILE:
             break
         best = other
     return best if best is estep else e_step(work, hyper, best.q, tol)
 
 
-def sign_modes(
-    work: Workspace,
-    hyper: Hyper,
-    estep: EStep,
-    *,
-    rounds: int = 1,
-    max_modes: int = 24,
-    scout: Workspace | None = None,
-) -> list[EStep]:
-    """Distinct optima over sign patterns, those near the best, best first.
+@dataclass(frozen=True)
+class Shares:
+    """Shares of the posterior that the first pattern and its neighbours have.
 
-    Each round looks at the neighbours of the best pattern not looked at yet.
+    `log_total` is ln of the evidence of all patterns over that of the first.
     """
-    modes = [estep]
-    done: list[EStep] = []
-    for _ in range(rounds):
-        waiting = [mode for mode in modes if all(mode is not other for other in done)]
-        if not waiting:
-            break
-        done.append(waiting[0])
-        for other in promising(work, hyper, waiting[0], scout):
-            if _gain(other, modes[0]) > -NEGLIGIBLE and all(_differs(other, m) for m in modes):
-                modes.append(other)
-        modes.sort(key=lambda mode: -mode.evaluation.bound.total)
-    return [mode for mode in modes if _gain(mode, modes[0]) > -NEGLIGIBLE][:max_modes]
+
+    first: float
+    others: Floats
+    log_total: float
+
+
+def shares(patterns: list[Pattern], ratio: Floats) -> Shares:
+    """Shares of patterns from the ratios of their evidence to the first pattern's.
+
+    Turns at different places are nearly independent, so that n of them make 2ⁿ patterns, whose
+    evidence is Π(1 + r_i): of each place, its turn has the share r_i/(1 + r_i) whatever happens
+    elsewhere. A pair counts for what it has beyond the product of its two places. The mixture of
+    first pattern and single turns has the right share for every turn as long as they leave room
+    for the first.
+    """
+    place: dict[tuple[float, ...], float] = defaultdict(float)
+    for pattern, r in zip(patterns, ratio, strict=True):
+        place[pattern.turned] += float(r)
+    for turned in [turned for turned in place if len(turned) == 2]:
+        alone = place.get(turned[:1], 0.0) * place.get(turned[1:], 0.0)
+        place[turned] = max(place[turned] - alone, 0.0)
+    raw = {turned: sum(r for p, r in zip(patterns, ratio, strict=True) if p.turned == turned)
+           for turned in place}  # fmt: skip
+    others = np.array([
+        r / raw[p.turned] * place[p.turned] / (1 + place[p.turned])
+        for p, r in zip(patterns, ratio, strict=True)
+    ])  # fmt: skip
+    others *= min(1.0, MOST_TURNED / max(float(others.sum()), 1e-300))
+    log_total = float(np.log1p(np.array(list(place.values()))).sum())
+    return Shares(1.0 - float(others.sum()), others, log_total)
 
 
 def _gain(mode: EStep, over: EStep) -> float:
@@ -163,7 +203,10 @@ def _gain(mode: EStep, over: EStep) -> float:
 
 
 def _differs(first: EStep, second: EStep) -> bool:
-    """Whether two optima give different rates: |f| differs by more than a fraction of its error."""
+    """Whether two optima are not one and the same, and give different rates."""
+    apart = first.q.mean - second.q.mean
+    if apart @ first.q.precision @ apart < SAME_MODE**2:
+        return False
     a, b = first.evaluation, second.evaluation
     deviation = np.sqrt(np.minimum(a.variance, b.variance) + 1e-300)
-    return bool((np.abs(np.abs(a.mean) - np.abs(b.mean)) / deviation).max() > 0.3)
+    return bool((np.abs(np.abs(a.mean) - np.abs(b.mean)) / deviation).max() > SAME_RATE)

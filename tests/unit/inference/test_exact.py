@@ -22,8 +22,10 @@ def prior_of(kernel: str, size: int, length_scale: float) -> SparsePrior:
     return SparsePrior(KERNELS[kernel], np.linspace(0.0, 1.0, size), length_scale)
 
 
-def one_block(prior: SparsePrior, low: float, high: float, count: float = 1.0) -> Block:
-    (block,) = build_blocks(np.array([low]), np.array([high]), np.array([count]), prior, 1e-11)
+def one_block(
+    prior: SparsePrior, low: float, high: float, count: float = 1.0, tol: float = 1e-11
+) -> Block:
+    (block,) = build_blocks(np.array([low]), np.array([high]), np.array([count]), prior, tol)
     return block
 
 
@@ -96,7 +98,7 @@ def node_error(kernel: str, length: float) -> float:
     prior = prior_of(kernel, size, a)
     low, high = 0.313, 0.313 + length * a
     q = random_q(size, 5, mean=1.0, spread=0.3)
-    ours = one_block(prior, low, high).evaluate(HYPER, q.mean, q.root).value
+    ours = one_block(prior, low, high, tol=1e-8).evaluate(HYPER, q.mean, q.root).value
     return abs(ours - fine_value(prior, low, high, 5, 12))
 
 
@@ -115,6 +117,16 @@ def test_nodes_are_spectral_for_the_squared_exponential(length: float) -> None:
 @pytest.mark.parametrize("length", [3.0, 8.0])
 def test_nodes_keep_their_promise_for_the_squared_exponential(length: float) -> None:
     assert node_error("se", length) < 1e-8
+
+
+@pytest.mark.parametrize("length", [0.3, 3.0, 8.0])
+def test_fewer_nodes_keep_a_weaker_promise(length: float) -> None:
+    coarse = one_block(prior_of("se", 40, 0.05), 0.313, 0.313 + length * 0.05, tol=1e-5)
+    fine = one_block(prior_of("se", 40, 0.05), 0.313, 0.313 + length * 0.05)
+    assert coarse.nodes.shape[1] < fine.nodes.shape[1]
+    q = random_q(40, 5, mean=1.0, spread=0.3)
+    values = [block.evaluate(HYPER, q.mean, q.root).value for block in (coarse, fine)]
+    assert 0 < abs(values[0] - values[1]) < 1e-5
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))

@@ -196,6 +196,20 @@ def test_the_positive_start_is_positive(count_term: str) -> None:
         assert mean.min() > 0
 
 
+@pytest.mark.parametrize("count_term", ["exact", "pointwise"])
+@pytest.mark.parametrize("n_inducing", [None, 6])
+def test_a_sketch_has_the_same_optimum_with_fewer_nodes(
+    count_term: str, n_inducing: int | None
+) -> None:
+    task = problem(count_term=count_term, n_inducing=n_inducing, effect="gamma")
+    rough, hyper = task.sketch(), Hyper(0.25, 0.3, 0.9, 1.2)
+    full, fewer = task.workspace(0.25), rough.workspace(0.25)
+    assert len(fewer.features) < len(full.features)
+    values = [solve_q(work, hyper, None, 1e-6).evaluation.bound.total for work in (full, fewer)]
+    assert_allclose(values[1], values[0], rtol=0, atol=1e-4)
+    assert rough.scout() is task.scout() or count_term != "exact"
+
+
 def test_a_neighbours_optimum_is_a_better_start() -> None:
     task, hyper = problem(), Hyper(0.35, 0.25, 0.9)
     work = task.workspace(0.35)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -13,16 +13,20 @@ from gp4c.design.kernels import KERNELS
 from gp4c.inference.estep import EStep, e_step
 from gp4c.inference.hyper import Problem, positive_start
 from gp4c.inference.signs import (
+    MOST_TURNED,
     NEGLIGIBLE,
     ROUGH,
+    Pattern,
+    _distinct,
     best_signs,
+    competing,
     crossings,
     flip,
     negated,
-    sign_modes,
+    shares,
 )
 from gp4c.inference.sparse_prior import Hyper
-from gp4c.inference.variational import Workspace
+from gp4c.inference.variational import Gaussian, Workspace
 from problems import observed
 from tolerances import ROUNDING, SAME_MAXIMUM
 
@@ -90,19 +94,77 @@ def test_the_best_pattern_is_that_of_enumeration(count_term: str) -> None:
     assert_allclose(found, max(values), **SAME_MAXIMUM)
 
 
-def test_modes_are_distinct_optima_near_the_best() -> None:
+def test_competing_patterns_are_distinct_optima_near_the_best() -> None:
     work, estep = solved("pointwise")
     best = best_signs(work, HYPER, estep, 1e-9)
-    modes = sign_modes(work, HYPER, best)
+    modes = [best, *(pattern.estep for pattern in competing(work, HYPER, best))]
     values = [mode.evaluation.bound.total for mode in modes]
     assert len(modes) > 1
-    assert values == sorted(values, reverse=True)
-    assert values[-1] > values[0] - NEGLIGIBLE
+    assert min(values) > values[0] - NEGLIGIBLE
     patterns = {tuple(np.sign(mode.evaluation.mean[::6])) for mode in modes}
-    assert len(patterns) > 1
+    assert len(patterns) == len(modes)
     for mode in modes:  # each is an optimum: going on gains nothing worth mentioning
         onwards = e_step(work, HYPER, mode.q, 1e-9).evaluation.bound.total
         assert onwards - mode.evaluation.bound.total < 2 * ROUGH
+
+
+def test_a_cheap_first_look_finds_the_same_patterns() -> None:
+    work, estep = solved("exact")
+    scout, _ = solved("pointwise")
+    best = best_signs(work, HYPER, estep, 1e-9)
+
+    def values(scout: Workspace | None) -> list[float]:
+        found = competing(work, HYPER, best, scout)
+        return sorted(pattern.estep.evaluation.bound.total for pattern in found)
+
+    assert len(values(None)) > 0
+    assert_allclose(values(scout), values(None), rtol=0, atol=2 * ROUGH)
+
+
+def test_one_mode_is_counted_once() -> None:
+    work, estep = solved("exact")
+    best = best_signs(work, HYPER, estep, 1e-9)
+    nearby = EStep(
+        Gaussian(best.q.mean + 0.5 * best.q.root[:, 0], best.q.root, best.q.log_det),
+        best.evaluation, (), True,
+    )  # fmt: skip
+    assert not _distinct([Pattern(nearby, (0.5,))], best, NEGLIGIBLE)
+
+
+def test_shares_are_those_of_independent_turns() -> None:
+    """All 2ⁿ patterns of n turns, each multiplying the evidence by its own factor."""
+    factor = {0.2: 0.05, 0.4: 0.3, 0.7: 0.12}
+    places = list(factor)
+    weight = {
+        turned: float(np.prod([factor[place] for place in turned]))
+        for n in range(len(places) + 1)
+        for turned in combinations(places, n)
+    }
+    total = sum(weight.values())
+    _, estep = solved("pointwise")
+    singles = [Pattern(estep, (place,)) for place in places]
+    pairs = [Pattern(estep, pair) for pair in pairwise(places)]
+    ratio = np.array([weight[pattern.turned] for pattern in singles + pairs])
+    found = shares(singles + pairs, ratio)
+    assert_allclose(found.log_total, np.log(total), **ROUNDING)
+    marginal = [sum(w for turned, w in weight.items() if p in turned) / total for p in places]
+    assert_allclose(found.others[:3], marginal, **ROUNDING)
+    assert_allclose(found.others[3:], 0.0, atol=1e-12)
+    assert_allclose(found.first, 1 - sum(marginal), **ROUNDING)
+
+
+def test_a_pair_that_turns_only_together_has_its_own_share() -> None:
+    _, estep = solved("pointwise")
+    found = shares([Pattern(estep, (0.3, 0.5))], np.array([0.25]))
+    assert_allclose([found.first, *found.others], [0.8, 0.2], **ROUNDING)
+    assert_allclose(found.log_total, np.log(1.25), **ROUNDING)
+
+
+def test_turns_leave_room_for_the_first_pattern() -> None:
+    _, estep = solved("pointwise")
+    found = shares([Pattern(estep, (place,)) for place in np.arange(1.0, 9.0)], np.full(8, 2.0))
+    assert_allclose(found.others.sum(), MOST_TURNED, **ROUNDING)
+    assert_allclose(found.first, 1 - MOST_TURNED, **ROUNDING)
 
 
 def test_a_crossing_between_visits_is_found_where_the_present_pattern_is_sure() -> None:
