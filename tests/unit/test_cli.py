@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,8 +14,8 @@ from typer.testing import CliRunner
 
 import gp4c
 from gp4c.cli import app as program
-from gp4c.cli import guard, outputs
-from gp4c.cli.program import COMMANDS, main
+from gp4c.cli import guard, main, outputs
+from gp4c.cli.program import COMMANDS
 
 VISITS = "id,from,to,n,arm\n1,0,3,2,a\n1,3,9,0,a\n2,1,7,1,b\n3,0,6,4,b\n"
 
@@ -194,8 +195,12 @@ def test_ctrl_c_exits_with_130(monkeypatch):
     monkeypatch.setattr("gp4c.data.datasets.load_dataset", interrupted)
     assert run("datasets").exit_code == 130
     monkeypatch.setattr("gp4c.cli.program.app", interrupted)
-    with pytest.raises(SystemExit) as end:
-        main()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        with pytest.raises(SystemExit) as end:
+            main()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert end.value.code == 130
 
 

@@ -1,7 +1,53 @@
-"""The command line: parse, call, print. One module per command; no statistics here."""
+"""The command line: parse, call, print. One module per command; no statistics here.
+
+Nothing is imported before :func:`main` can answer Ctrl-C.
+"""
 
 from __future__ import annotations
 
-from gp4c.cli.program import app, main
+import os
+import signal
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from gp4c.cli.program import app as app
 
 __all__ = ["app", "main"]
+
+#: exit code of a program that Ctrl-C ended
+INTERRUPTED = 130
+
+
+def main() -> None:
+    """Run the program; Ctrl-C ends it with one line and code 130, wherever it comes.
+
+    Commands clean up after themselves (see :func:`gp4c.cli.guard.guarded`); before they begin and
+    after they end there is nothing to clean.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
+    try:
+        from gp4c.cli.program import app
+
+        app()
+    except KeyboardInterrupt:  # raised by somebody else's handler
+        print("gp4c: interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
+
+
+def leave(number: int, frame: FrameType | None) -> None:
+    """End the process at once."""
+    sys.stdout.flush()
+    os.write(2, b"gp4c: interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+def __getattr__(name: str) -> object:
+    if name == "app":
+        from gp4c.cli.program import app
+
+        return app
+    raise AttributeError(f"module 'gp4c.cli' has no attribute {name!r}")

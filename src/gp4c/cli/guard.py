@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import functools
 import re
+import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn, TextIO
 
+from gp4c.cli import INTERRUPTED, leave
 from gp4c.exceptions import GP4CError, GP4CWarning
 
-#: exit codes: the user can mend it; Ctrl-C
-USER_ERROR, INTERRUPTED = 2, 130
+#: exit code of what the user can mend
+USER_ERROR = 2
 # arguments of the library that have an option of the same name, where a message advises them
 _ARGUMENT = re.compile(
     r"(read_panel takes|pass|with|such as) "
@@ -27,13 +30,16 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), _interruptible():
                 warnings.showwarning = _show_warning
                 command(*args, **options)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stop:
+            print(f"gp4c: {str(stop) or 'interrupted'}", file=sys.stderr)
             sys.exit(INTERRUPTED)
         except GP4CError as error:
             fail(in_options(str(error)))
+        except MemoryError:
+            fail("there is not enough memory for this; a sample of the subjects needs less")
         except OSError as error:
             if error.errno == errno.EPIPE:  # the reader of a pipe has seen enough
                 raise
@@ -41,6 +47,19 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             fail(f"{place}{error.strerror or error}")
 
     return run
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C in a command is an exception, so that what it began is cleaned up."""
+    if signal.getsignal(signal.SIGINT) is not leave:  # not run as a program
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, leave)
 
 
 def in_options(message: str) -> str:

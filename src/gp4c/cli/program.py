@@ -7,7 +7,6 @@ typer and the standard library only; whatever computes is imported inside the fu
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -19,7 +18,7 @@ from gp4c.cli.datasets import datasets
 from gp4c.cli.describe import describe
 from gp4c.cli.fit import fit
 from gp4c.cli.forecast import forecast
-from gp4c.cli.guard import INTERRUPTED, guarded
+from gp4c.cli.guard import guarded
 from gp4c.cli.predict import predict
 from gp4c.cli.report import report
 from gp4c.cli.reproduce import reproduce
@@ -60,11 +59,3 @@ def gp4c(
 
     Panel counts say how many events each subject had between visits, not when.
     """
-
-
-def main() -> None:
-    """Run the program; Ctrl-C exits with 130 wherever it comes."""
-    try:
-        app()
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)

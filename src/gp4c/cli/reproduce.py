@@ -147,17 +147,16 @@ def _targets(sections: list[Section]) -> str:
 
 @contextmanager
 def _resumable(store: Store) -> Iterator[None]:
-    """One line on Ctrl-C; the exit code is the program's."""
+    """What Ctrl-C leaves, in the program's one line."""
     from gp4c.experiments.running import Interrupted
 
     try:
         yield
     except Interrupted as stop:
-        typer.echo(
-            f"gp4c: interrupted; {stop.done} of {stop.total} trials are kept in {store.folder}, "
-            "the same command goes on from there", err=True,
-        )  # fmt: skip
-        raise
+        raise KeyboardInterrupt(
+            f"interrupted; {stop.done} of {stop.total} trials are kept in {store.folder}, "
+            "the same command goes on from there"
+        ) from None
 
 
 @contextmanager
