@@ -8,7 +8,7 @@ dependence between the two, and the shared f that between subjects.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from scipy.special import betainc, gammaincc
 from gp4c.data.events import RecurrentEvents
 from gp4c.design.quadrature import IntervalIntegrals
 from gp4c.inference.posterior import Component, Posterior
+from gp4c.inference.sampled import SampledPosterior, systematic
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -159,12 +160,15 @@ def integral_draws(
     Parameters
     ----------
     posterior
-        A :class:`Posterior`; any other (that of a sampler) knows the first way only.
+        A :class:`Posterior`, or draws of a sampler.
     beyond : {"prior", "hold"}
         Outside the window f returns to its prior; or λ stays as it is at the window's end.
     """
-    if beyond != "hold" or not isinstance(posterior, Posterior):
+    if beyond != "hold":
         return np.asarray(posterior.sample_integrals(start, stop, size, rng))
+    if isinstance(posterior, SampledPosterior):
+        who = rng.permutation(systematic(posterior.weights, size, rng))
+        return _held(posterior, start, stop, posterior.integrals, posterior.intensities)[:, who].T
     low, high = posterior.unit(start), posterior.unit(stop)
     before = np.maximum(np.minimum(high, 0.0) - low, 0.0)
     after = np.maximum(high - np.maximum(low, 1.0), 0.0)
@@ -182,14 +186,25 @@ def expected_integrals(
     posterior: Any, start: Floats, stop: Floats, beyond: str = "prior"
 ) -> Floats:
     """E ∫λ over intervals inside or outside the window, in closed form."""
-    if beyond != "hold" or not isinstance(posterior, Posterior):
+    if beyond != "hold":
         return np.asarray(posterior.expected_integral(start, stop))
+    return _held(posterior, start, stop, posterior.expected_integral, posterior.intensity)
+
+
+def _held(
+    posterior: Any,
+    start: Floats,
+    stop: Floats,
+    integral: Callable[[Floats, Floats], Floats],
+    rate: Callable[[Floats], Floats],
+) -> Floats:
+    """Integrals in the window, and beyond it the rate at its nearer end; for one curve or many."""
     low, high = posterior.window
-    inside = posterior.expected_integral(np.clip(start, low, high), np.clip(stop, low, high))
-    ends = posterior.intensity(np.array([low, high]))
+    inside = integral(np.clip(start, low, high), np.clip(stop, low, high))
+    first, last = rate(np.array([low, high]))
     before = np.maximum(np.minimum(stop, low) - start, 0.0)
     after = np.maximum(stop - np.maximum(start, high), 0.0)
-    return np.asarray(inside + ends[0] * before + ends[1] * after)
+    return np.asarray(inside + np.multiply.outer(before, first) + np.multiply.outer(after, last))
 
 
 def _shares(

@@ -1,0 +1,68 @@
+"""Models whose posterior is sampled: the same questions, answered as by the approximation."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import gp4c
+
+QUICK = {"method": "mcmc", "n_inducing": 6, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def panel():
+    return gp4c.simulate_panel(
+        lambda t: 1 + np.sin(t / 3), window=(0, 12), n_subjects=15, n_intervals=4, random_state=1
+    )[0]
+
+
+@pytest.fixture(scope="module")
+def sampled(panel):
+    return gp4c.GP4C(effect=None, hyper="optimize", **QUICK).fit(panel)
+
+
+@pytest.mark.parametrize(("start", "stop"), [(12.0, 15.0), (10.0, 20.0), (-6.0, 3.0)])
+def test_a_rate_that_is_held_stays_as_it_is_at_the_end(sampled, start, stop):
+    first, last = sampled.intensity([0.0, 12.0])
+    inside = sampled.expected_counts(max(start, 0.0), min(stop, 12.0)) if start < 12 else 0.0
+    expected = inside + first * max(-start, 0.0) + last * max(stop - 12.0, 0.0)
+    held = sampled.forecast(start, stop, beyond="hold", n_draws=40_000, random_state=1)
+    assert_allclose(held.mean, expected, rtol=1e-6)
+    # the draws have that mean, within five standard errors of it
+    assert abs(held.draws.mean() - held.mean) < 5 * held.draws.std() / 200
+    assert "returns" not in held.note
+
+
+def test_a_rate_that_returns_to_its_prior_gets_there(sampled):
+    far = sampled.forecast(100.0, 101.0)
+    assert_allclose(far.mean, sampled.mean_**2 + sampled.variance_, rtol=1e-6)
+    assert f"its long-run level, {far.mean:.3g} per" in far.note
+
+
+def test_the_weights_of_a_sampled_fit_are_those_of_the_fit(panel):
+    model = gp4c.GP4C(effect="weight", hyper="optimize", **QUICK).fit(panel)
+    other = gp4c.GP4C(effect="weight", hyper="optimize", n_inducing=6).fit(panel)
+    assert_allclose(model.subject_effects_, other.subject_effects_)
+    times = np.linspace(0, 12, 7)
+    # the approximation of a well-determined curve is good to a few per cent
+    assert_allclose(model.intensity(times), other.intensity(times), rtol=0.05)
+    assert "sampled" in str(model.summary())
+
+
+def test_sampled_paths_are_the_draws_of_the_intensity(sampled):
+    from gp4c.inference.forecasting import intensity_paths
+
+    times, seed = np.array([1.0, 6.0, 11.0]), np.random.SeedSequence(4)
+    paths = intensity_paths(sampled.posterior_, times, 4000, seed)
+    assert_allclose(intensity_paths(sampled.posterior_, times[1:2], 4000, seed), paths[:, 1:2])
+    error = paths.std(axis=0) / np.sqrt(4000)
+    assert np.all(np.abs(paths.mean(axis=0) - sampled.intensity(times)) < 5 * error)
+
+
+def test_hyper_parameters_are_sampled_too(panel):
+    few = panel[:4]
+    model = gp4c.GP4C(effect=None, hyper="integrate", **{**QUICK, "n_inducing": 4}).fit(few)
+    assert len(np.unique(model.posterior_.length_scale)) > 5
+    assert np.std(np.log(model.posterior_.variance)) > 0.1
+    low, high = model.intensity_band(6.0)
+    assert low < model.intensity(6.0) < high
