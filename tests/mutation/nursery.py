@@ -22,6 +22,8 @@ LIBRARIES = (
     "scipy.special", "scipy.stats", "sklearn.model_selection", "typer.testing",
 )  # fmt: skip
 KILLED, SURVIVED, TIMEOUT = "killed", "survived", "timeout"
+#: what killed a mutant that no test could even load
+UNREADABLE = "the module could not be imported"
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
@@ -78,7 +80,7 @@ def attempt(finder: Mutated | None, tests: list[str], root: Path, limit: float) 
         return TIMEOUT, ""
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
         return SURVIVED, ""
-    return KILLED, said or "the module could not be imported"
+    return KILLED, said or UNREADABLE
 
 
 def _run(finder: Mutated | None, tests: list[str], root: Path, limit: float) -> tuple[int, str]:

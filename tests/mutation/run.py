@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from mutants import Mutant, modules_below, mutated_source, sample
-from nursery import KILLED, SURVIVED, TIMEOUT, Mutated, attempt, preload
+from nursery import KILLED, SURVIVED, TIMEOUT, UNREADABLE, Mutated, attempt, preload
 from selection import Selection
 
 HERE = Path(__file__).parent
@@ -26,7 +26,7 @@ SRC = ROOT / "src"
 STATE = ROOT / ".mutation.jsonl"
 FOLDERS = ("gp4c/inference", "gp4c/models")
 #: seconds of tests per mutant: a first round for all, a second for those that survive it
-ROUNDS = (5.0, 25.0)
+ROUNDS = (3.0, 15.0)
 Entry = dict[str, object]
 
 
@@ -74,12 +74,10 @@ def judge(mutant: Mutant, selection: Selection, limit: float, before: float) -> 
     }
 
 
-def check_the_unchanged_source(mutants: list[Mutant], selection: Selection) -> None:
+def check_the_killers(entries: list[Entry]) -> None:
     """Tests that fail without any change would kill everything."""
-    one_of_each = {mutant.module: mutant for mutant in mutants}.values()
-    chosen = [selection.tests(m.module, m.statement, ROUNDS[0]) for m in one_of_each]
-    tests = list(dict.fromkeys(test for tests in chosen for test in tests))
-    outcome, test = attempt(None, tests, ROOT, limit=600)
+    tests = sorted({str(entry["killed_by"]) for entry in entries} - {"", UNREADABLE})
+    outcome, test = attempt(None, tests, ROOT, limit=1800)
     if outcome != SURVIVED:
         raise SystemExit(f"{test or 'a test'} fails although nothing was changed")
 
@@ -110,13 +108,13 @@ def main() -> None:
         mutants = [m for m in mutants if any(part in m.module for part in chosen.modules)]
     place, parts = map(int, chosen.part.split("/"))
     mutants = mutants[place - 1 :: parts]
-    print(f"{len(mutants)} mutants")
-    check_the_unchanged_source(mutants, selection)
+    print(f"{len(mutants)} mutants", flush=True)
     for before, limit in pairwise((0.0, *ROUNDS)):
         for mutant in mutants:
             done = tried().get(key(mutant))
             if done is None or (done["outcome"] == SURVIVED and float(str(done["limit"])) < limit):
                 record(judge(mutant, selection, limit, before if done else 0.0))
+    check_the_killers(list(tried().values()))
     outcomes = Counter(str(entry["outcome"]) for entry in tried().values())
     print({name: outcomes[name] for name in (KILLED, TIMEOUT, SURVIVED)})
 
