@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gp4c.data.checks import plural
 from gp4c.exceptions import ConvergenceWarning, GP4CWarning, NoIntensityError
 from gp4c.inference.rows import PanelRows
 from gp4c.inference.threads import one_blas_thread
@@ -128,8 +129,8 @@ def warn_left_out(model: StepEstimator, rows: PanelRows) -> int:
         subjects = len(np.unique(rows.subject[~rows.unbroken()]))
         warnings.warn(
             f"{type(model).__name__} needs cumulative counts from the earliest start "
-            f"({rows.start.min():g}): {left_out} of {len(rows.start)} rows ({subjects} subjects) "
-            "after a late entry, a gap or a change of exposure were left out; "
+            f"({rows.start.min():g}): {left_out} of {len(rows.start)} rows "
+            f"({plural(subjects, 'subject')}) after a late entry, a gap or a change of exposure were left out; "
             "NPMLE uses all rows",
             GP4CWarning,
             stacklevel=3,

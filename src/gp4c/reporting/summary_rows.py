@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gp4c.data.checks import plural
 from gp4c.reporting.curves import N_POINTS, Curves, bands_of, is_step
 from gp4c.reporting.effect_rows import effect_text, has_effects
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent
@@ -276,7 +277,9 @@ def warnings_of(model: Any) -> Iterator[str]:
     yield from _approximation_warnings(model)
     left_out = getattr(model, "n_left_out_", 0)
     if left_out:
-        yield f"{left_out} rows after a late entry, a gap or a change of exposure were not used"
+        was = "was" if left_out == 1 else "were"
+        rows = f"{plural(left_out, 'row')} after a late entry, a gap or a change of exposure"
+        yield f"{rows} {was} not used"
     if not _has_bands(model):
         yield "no bands yet: this estimator has no posterior; call model.bootstrap(200)"
 

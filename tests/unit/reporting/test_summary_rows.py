@@ -1,0 +1,79 @@
+"""What a summary says of unusual fits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import gp4c
+from gp4c.exceptions import GP4CWarning
+from gp4c.reporting.curves import curves_of
+from gp4c.reporting.panel_picture import label_step
+from gp4c.reporting.subject_plots import _effect_of
+from gp4c.reporting.summary_rows import _compression, _result_rows, warnings_of
+
+SIZES = {"n_rows": 12_000, "n_intervals": 400, "error": 2e-5, "relative_error": 3e-9}
+
+
+def test_rows_that_are_kept_exactly_are_said_to_be():
+    text = _compression({"method": "distinct", **SIZES})
+    assert text == "12,000 rows as 400 different intervals, exactly"
+
+
+@pytest.mark.parametrize(("below", "said"), [(0.0, False), (1.25, True)])
+def test_a_looser_count_term_is_said_with_its_price(below, said):
+    text = _compression({"method": "nodes", "below_exact": below, **SIZES})
+    assert "400 weighted intervals" in text
+    assert "within 2e-05 nats" in text
+    assert ("the pointwise count term was used, 1.2 nats below" in text) is said
+
+
+@pytest.fixture(scope="module")
+def quiet():
+    frame = {"subject": [1, 2], "start": [0, 0], "stop": [5, 8], "count": [0, 0]}
+    panel = gp4c.PanelCounts.from_frame(frame)
+    return gp4c.GP4C(effect=None, hyper="optimize", n_inducing=4).fit(panel)
+
+
+def test_without_events_the_curve_is_called_an_upper_limit(quiet):
+    assert "there were no events: the curve is an upper limit set by a weak prior" in list(
+        warnings_of(quiet)
+    )
+
+
+def test_rows_that_an_estimator_cannot_use_are_counted():
+    frame = {"subject": [1, 1, 2], "start": [0, 4, 0], "stop": [2, 6, 8], "count": [1, 3, 2]}
+    with pytest.warns(GP4CWarning, match=r"1 of 3 rows \(1 subject\)"):
+        model = gp4c.NPMPLE().fit(gp4c.PanelCounts.from_frame(frame))
+    assert model.n_left_out_ == 1
+    said = [text for text in warnings_of(model) if "not used" in text]
+    assert said == ["1 row after a late entry, a gap or a change of exposure was not used"]
+
+
+def test_curves_that_stop_early_are_not_taken_for_the_end(quiet):
+    curves = curves_of(quiet)
+    short = replace(
+        curves,
+        times=curves.times[:-1],
+        cumulative=curves.cumulative[:-1],
+        cumulative_bands={0.95: tuple(end[:-1] for end in curves.cumulative_bands[0.95])},
+    )
+    assert next(_result_rows(quiet, 0.95, short)) == next(_result_rows(quiet, 0.95, None))
+
+
+@pytest.mark.parametrize("height", [0.1, 3.0, 30.0])
+@pytest.mark.parametrize("n", [1, 7, 900, 10**7])
+def test_labels_of_subjects_fit_into_the_picture(n, height):
+    step = label_step(n, height)
+    assert (str(step).rstrip("0") or "1") in ("1", "2", "5")
+    taller = label_step(n, 10 * height)
+    assert taller <= step
+    assert taller < step or step == 1
+
+
+def test_a_model_without_effects_has_the_effect_one(quiet):
+    frame = {"subject": [1, 2], "start": [0, 0], "stop": [5, 8], "count": [0, 0]}
+    panel = gp4c.PanelCounts.from_frame(frame)
+    assert quiet.subject_effects_ is None
+    assert _effect_of(quiet, panel, 0) == 1.0
+    assert np.isfinite(quiet.cumulative(8.0))
