@@ -130,8 +130,8 @@ def warn_left_out(model: StepEstimator, rows: PanelRows) -> int:
         warnings.warn(
             f"{type(model).__name__} needs cumulative counts from the earliest start "
             f"({rows.start.min():g}): {left_out} of {len(rows.start)} rows "
-            f"({plural(subjects, 'subject')}) after a late entry, a gap or a change of exposure were left out; "
-            "NPMLE uses all rows",
+            f"({plural(subjects, 'subject')}) after a late entry, a gap or a change of exposure "
+            "were left out; NPMLE uses all rows",
             GP4CWarning,
             stacklevel=3,
         )
