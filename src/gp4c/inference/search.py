@@ -86,9 +86,9 @@ def search(
 
     def finish(way: Climb) -> Optimum:
         found = way.to(tol, max_iter)
-        needed = problem.size_for(found.hyper.length_scale)
-        # it may have climbed beyond its resolution
-        return found if needed <= way.size else finish(route(found, needed))
+        if problem.size_for(found.hyper.length_scale) <= way.size:
+            return found
+        return finished(problem, found, free=free, log_prior=log_prior, tol=tol, max_iter=max_iter)
 
     starts = starting_points(profile(problem, free, mean, log_prior))[:n_climbs]
     routes = [route(start, start.work.size) for start in starts]
@@ -111,6 +111,26 @@ def search(
         if crossing is not None:
             found.append(finish(route(crossing, crossing.work.size)))
     return sorted(found, key=lambda o: -o.value)
+
+
+def finished(
+    problem: Problem,
+    start: Optimum,
+    *,
+    free: tuple[bool, bool, bool, bool],
+    log_prior: LogPrior = flat_prior,
+    tol: float = 1e-6,
+    max_iter: int = 200,
+) -> Optimum:
+    """Climb from an optimum, again with more inducing inputs where it led beyond its resolution."""
+    size = max(start.work.size, problem.size_for(start.hyper.length_scale))
+    found = climb(
+        problem, start.hyper, free=free, log_prior=log_prior, near=start.estep, size=size,
+        tol=tol, max_iter=max_iter,
+    )  # fmt: skip
+    if problem.size_for(found.hyper.length_scale) <= size:
+        return found
+    return finished(problem, found, free=free, log_prior=log_prior, tol=tol, max_iter=max_iter)
 
 
 def _crossing(

@@ -18,7 +18,7 @@ from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.response import frailty_response
 from gp4c.inference.sampled import SampledPosterior
-from gp4c.inference.search import search
+from gp4c.inference.search import finished, search
 from gp4c.inference.shape import shape_laplace
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.base import PanelEstimator
@@ -28,6 +28,8 @@ from gp4c.models.base import PanelEstimator
 NO_EVENT_HYPER = Hyper(length_scale=0.5, variance=0.5, mean=0.5**0.5)
 #: accuracy, in nats, of a mode that only places the design of an integral around it
 DESIGN_TOL = 1e-2
+#: the same of one from which a climb with full precision starts
+NEAR_TOL = 1e-3
 #: most counted intervals for which the exact bound is evaluated after every fit
 _EXACT_LIMIT = 20_000
 
@@ -156,12 +158,13 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
     if problem.data.total == 0:
         return single_fit(no_event_optimum(problem))
     fixed = unit_mean(problem, mean)
+    free, sketch = free_coordinates(problem, fixed), problem.sketch()
     if hyper == "optimize":
-        peaks = search(problem, mean=fixed, tol=tol, max_iter=max_iter)
-        return optimised_fit(problem, peaks[0])
-    sketch, rough = problem.sketch(), max(tol, DESIGN_TOL)
+        near = search(sketch, mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)[0]
+        best = finished(problem, near, free=free, tol=tol, max_iter=max_iter)
+        return optimised_fit(problem, replace(best, path=near.path + best.path))
+    rough = max(tol, DESIGN_TOL)
     peaks = search(sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter)
-    free = free_coordinates(problem, fixed)
     found = integrate(sketch, peaks, free=free, log_prior=weak_prior)
     return Fit(_refined(problem, peaks[0], tol), found.parts, found.log_evidence)
 
