@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 NO_BROWSER := No Chromium found and none could be installed (that takes apt and root). Install chromium with the package manager of this machine, then run make test-browser again.
 
-.PHONY: demo test test-lowest test-newest coverage mutation lock lint format bench docs pictures readme test-browser chromium clean
+.PHONY: demo test fuzz trust test-lowest test-newest coverage mutation lock lint format bench docs pictures readme test-browser chromium clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -26,6 +26,14 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Campaigns that take longer than a test may; results are committed and quoted on docs/reliability.md.
+MINUTES ?= 10
+fuzz: $(VENV)/.dev
+	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(MINUTES) --out fuzz/results.json
+
+trust: $(VENV)/.dev
+	$(BIN)/python tests/trust/campaign.py $(MINUTES)
 
 # Branches of src that the suite runs, and by which test: about three times as slow as the suite.
 coverage: $(VENV)/.dev
@@ -61,13 +69,14 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-# Pictures and numbers of the README, and its tables from these and the benchmarks' results.
+# Pictures and numbers of the README; its tables, and those of docs/reliability.md, from results.
 pictures: $(VENV)/.browser
 	$(BIN)/python docs/images/make_images.py
 	$(MAKE) --no-print-directory readme
 
 readme: $(VENV)/.installed
 	$(BIN)/python docs/_extensions/readme_tables.py
+	$(BIN)/python docs/_extensions/reliability_tables.py
 
 test-browser: $(VENV)/.browser
 	GP4C_TEST_BROWSER=1 $(BIN)/python -m pytest tests/browser

@@ -99,13 +99,13 @@ def evidence_table():
 TABLES = {"bladder": bladder_table, "alone": alone_sentence, "evidence": evidence_table}
 
 
-def renew(text):
-    """The README with its tables made anew."""
-    for name, make in TABLES.items():
+def renew(text, tables=TABLES):
+    """A page with its tables made anew."""
+    for name, make in tables.items():
         before, mark, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition("<!-- end -->")
         if not (mark and end):
-            raise ValueError(f"the README has no place for {name!r}")
+            raise ValueError(f"the page has no place for {name!r}")
         text = f"{before}{mark}{make()}\n{end}{after}"
     return text
 

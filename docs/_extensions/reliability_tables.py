@@ -1,0 +1,143 @@
+"""The tables of docs/reliability.md, from the results of the campaigns: ``make readme``.
+
+Each stands between two comments of the page; a test compares it with what is made here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from readme_tables import renew
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reliability.md"
+TESTS = ROOT / "tests"
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def table(header, rows):
+    """A Markdown table; the first column is text, the others figures."""
+    lines = ["| " + " | ".join(header) + " |", "| --- |" + " ---: |" * (len(header) - 1)]
+    return "\n".join(lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows])
+
+
+def fuzz_table(path=TESTS / "fuzz" / "results.json"):
+    """Cases of the last campaign, by what they went through."""
+    found = read(path)
+    rows = [
+        (name, f"{c['cases']:,}", f"{c['refused']:,}", len(c["findings"]))
+        for name, c in found["campaigns"].items()
+    ]
+    totals = [sum(int(str(row[k]).replace(",", "")) for row in rows) for k in (1, 2, 3)]
+    rows.append(("**all**", *(f"**{total:,}**" for total in totals)))
+    versions = found["versions"]
+    words = (
+        f"{found['date']}, seed {found['seed']}, Python {versions['python']}, "
+        f"NumPy {versions['numpy']}, SciPy {versions['scipy']}."
+    )
+    header = ("what is tried", "cases", "refused with a sentence", "findings still open")
+    return f"{table(header, rows)}\n\n{words}"
+
+
+def trust_table(path=TESTS / "trust" / "results.json"):
+    """Kills, interruptions and hostile files of the last campaign."""
+    found = read(path)
+    steps = found["kills at every step of a write"].values()
+    files = found["hostile model files"]
+    kinds = Counter()
+    for key, number in files.items():
+        if key != "files":
+            kinds[key.split(": ", 1)[1]] += number
+    signals = Counter()
+    for scene, outcomes in found["processes that got a signal"].items():
+        signals[scene.rpartition(", ")[2]] += sum(outcomes.values())
+    resumed = found["reproduce, interrupted and resumed"]
+    files_said = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
+    rows = [
+        ("kills, one at every step of writing a file", f"{sum(s['kills'] for s in steps):,}",
+         "the old file or the new one, whole"),
+        ("processes killed at a random moment", f"{signals['kill']:,}",
+         "the old files, the new ones or none"),
+        ("processes interrupted (Ctrl-C) at a random moment", f"{signals['interrupt']:,}",
+         "one line, no traceback, no partial file"),
+        ("hostile model files loaded", f"{files['files']:,}", files_said),
+        ("`gp4c reproduce` stopped and started again",
+         f"{sum(v for k, v in resumed.items() if k != 'records'):,} stops",
+         f"the {resumed['records']:,} records of one run"),
+    ]  # fmt: skip
+    return table(("what was done", "times", "what was found"), rows)
+
+
+def coverage_table(path=TESTS / "mutation" / "coverage.json"):
+    """Statements and branches that the suite runs, by folder."""
+    found = read(path)
+    rows = [
+        (
+            f"`{name}`" if name != "all" else "**all of src**",
+            f"{c['num_statements']:,}", f"{c['num_branches']:,}",
+            f"{c['percent']:.1f}%", f"{c['branch_percent']:.1f}%",
+        )
+        for name, c in sorted(found.items(), key=lambda item: (item[0] == "all", item[0]))
+    ]  # fmt: skip
+    return table(
+        ("folder", "statements", "branches", "statements and branches run", "branches alone"), rows
+    )
+
+
+def mutation_table(path=TESTS / "mutation" / "results.json"):
+    """Mutants by folder, and what became of them."""
+    found = read(path)
+    rows = [
+        (f"`{name}`" if name != "all" else "**both**", c["mutants"], c["killed"],
+         c["survived"], f"{c['kill_rate']:.1%}")
+        for name, c in found["folders"].items()
+    ]  # fmt: skip
+    return table(("folder", "mutants", "killed", "survived", "kill rate"), rows)
+
+
+def survivors_sentence(path=TESTS / "mutation" / "results.json"):
+    """What a reader of the survivors decided."""
+    verdicts = Counter(s["verdict"] for s in read(path)["survivors"])
+    listed = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
+    return f"Of the survivors: {listed}."
+
+
+def versions_table(path=ROOT / "requirements" / "tested.json"):
+    """Environments in which the suite was run."""
+    rows = [
+        (run["what"], run["python"], run["numpy"], run["scipy"], run["pandas"], run["outcome"])
+        for run in read(path)
+    ]
+    return table(("versions", "Python", "NumPy", "SciPy", "pandas", "outcome"), rows)
+
+
+TABLES = {
+    "fuzz": fuzz_table,
+    "trust": trust_table,
+    "coverage": coverage_table,
+    "mutation": mutation_table,
+    "survivors": survivors_sentence,
+    "versions": versions_table,
+}
+
+
+def or_pending(make):
+    """A table, or a word where its campaign has left no results."""
+    try:
+        return make()
+    except FileNotFoundError:
+        return "No results yet."
+
+
+def renewed(text):
+    """The page with its tables made anew."""
+    return renew(text, {name: lambda make=make: or_pending(make) for name, make in TABLES.items()})
+
+
+if __name__ == "__main__":
+    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
