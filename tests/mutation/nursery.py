@@ -24,6 +24,8 @@ LIBRARIES = (
 KILLED, SURVIVED, TIMEOUT = "killed", "survived", "timeout"
 #: what killed a mutant that no test could even load
 UNREADABLE = "the module could not be imported"
+#: seconds by the clock after which a process that uses no processor time is given up
+HANGS = 1800.0
 
 
 class Mutated(importlib.abc.MetaPathFinder, importlib.abc.SourceLoader):
@@ -73,7 +75,7 @@ def attempt(finder: Mutated | None, tests: list[str], root: Path, limit: float) 
         os.close(read)
         _quietly(lambda: _run(finder, tests, root, limit), write)
     os.close(write)
-    status = _wait(child, wall=6 * limit)
+    status = _wait(child, wall=HANGS)
     with os.fdopen(read) as pipe:
         said = pipe.read()
     if status is None or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
