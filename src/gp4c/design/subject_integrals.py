@@ -11,8 +11,9 @@ from gp4c.design.table_integrals import TableIntegrals
 
 Floats = NDArray[np.float64]
 
-#: most numbers of the map as one dense matrix, which is several times faster when it is small
-_DENSE = 1_000_000
+#: most numbers of the map as one dense matrix, which is several times faster when it is small,
+#: and of what it is made from
+_DENSE, _ON_THE_WAY = 300_000, 3_000_000
 
 
 class SubjectIntegrals:
@@ -31,7 +32,8 @@ class SubjectIntegrals:
         self._by_interval = by_subject.T
         self._matrix: Floats | None = None
         n_nodes = len(integrals.grid.nodes)
-        if max(by_subject.shape) * n_nodes <= _DENSE:
+        n_subjects, n_intervals = by_subject.shape
+        if n_subjects * n_nodes <= _DENSE and n_intervals * n_nodes <= _ON_THE_WAY:
             self._matrix = np.asarray(by_subject @ integrals.apply(np.eye(n_nodes)))
 
     @property
