@@ -11,13 +11,13 @@ import argparse
 import json
 import os
 import time
-from collections import Counter
 from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 
+import report
 from mutants import Mutant, modules_below, mutated_source, sample
-from nursery import KILLED, SURVIVED, TIMEOUT, UNREADABLE, Mutated, attempt, preload
+from nursery import SURVIVED, UNREADABLE, Mutated, attempt, preload
 from selection import Selection
 
 HERE = Path(__file__).parent
@@ -115,8 +115,9 @@ def main() -> None:
             if done is None or (done["outcome"] == SURVIVED and float(str(done["limit"])) < limit):
                 record(judge(mutant, selection, limit, before if done else 0.0))
     check_the_killers(list(tried().values()))
-    outcomes = Counter(str(entry["outcome"]) for entry in tried().values())
-    print({name: outcomes[name] for name in (KILLED, TIMEOUT, SURVIVED)})
+    about = {"seed": chosen.seed, "seconds_of_tests_per_mutant": ROUNDS[-1]}
+    found = report.write(list(tried().values()), about)
+    print(json.dumps(found["folders"]["all"]))
 
 
 if __name__ == "__main__":

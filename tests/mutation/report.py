@@ -1,0 +1,71 @@
+"""Figures of the mutation campaign: ``results.json`` from what ``run.py`` tried.
+
+``survivors.json`` holds what a reader said of each survivor, by the change: its module, the line
+before and the line after.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+HERE = Path(__file__).parent
+UNREVIEWED = {"verdict": "not reviewed", "reason": ""}
+
+
+def folder(entry):
+    return entry["module"].split("/")[1]
+
+
+def figures(entries):
+    """Mutants, kills and survivors of some folder."""
+    outcomes = Counter(entry["outcome"] for entry in entries)
+    killed = outcomes["killed"] + outcomes["timeout"]
+    return {
+        "mutants": len(entries),
+        "killed": killed,
+        "of which by a time limit": outcomes["timeout"],
+        "survived": outcomes["survived"],
+        "kill_rate": round(killed / len(entries), 4),
+    }
+
+
+def change(entry):
+    """How a survivor is named in the file of reviews."""
+    return f"{entry['module']}: {entry['before']} -> {entry['after']}"
+
+
+def summary(entries, reviews, about):
+    """The whole file of results."""
+    folders = sorted({folder(entry) for entry in entries})
+    by_folder = {name: [e for e in entries if folder(e) == name] for name in folders}
+    survivors = [
+        {
+            "module": entry["module"],
+            "line": entry["line"],
+            "before": entry["before"],
+            "after": entry["after"],
+            **reviews.get(change(entry), UNREVIEWED),
+        }
+        for entry in sorted(entries, key=lambda e: (e["module"], e["line"], e["operator"]))
+        if entry["outcome"] == "survived"
+    ]
+    return {
+        **about,
+        "folders": {
+            **{name: figures(found) for name, found in by_folder.items()},
+            "all": figures(entries),
+        },
+        "modules": dict(sorted(Counter(entry["module"] for entry in entries).items())),
+        "survivors": survivors,
+    }
+
+
+def write(entries, about):
+    """Put the results beside this file."""
+    reviews = json.loads((HERE / "survivors.json").read_text(encoding="utf-8"))
+    found = summary(entries, reviews, about)
+    text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+    (HERE / "results.json").write_text(text, encoding="utf-8")
+    return found
