@@ -124,12 +124,21 @@ def profile_interval(data: Totals, fit: RateFit, level: float) -> tuple[float, f
 
 def _crossing(excess: Callable[[float], float], direction: float) -> float:
     """Where a function of the shift in log rate first turns positive; ±inf if too far."""
+    # with very many events rounding exceeds a nat: each value is taken once, so that the signs at
+    # the ends of the bracket stay what they were
+    known = {0.0: -1.0}
+
+    def value(shift: float) -> float:
+        if shift not in known:
+            known[shift] = excess(shift)
+        return known[shift]
+
     inner, outer = 0.0, 0.1
-    while excess(direction * outer) < 0.0:
+    while value(direction * outer) < 0.0:
         inner, outer = outer, 2.0 * outer
         if outer > _FARTHEST:
             return direction * np.inf
-    return float(brentq(excess, direction * inner, direction * outer, xtol=1e-10))
+    return float(brentq(value, direction * inner, direction * outer, xtol=1e-10))
 
 
 def _rate_score(data: Totals, rate: float, variance: float) -> float:

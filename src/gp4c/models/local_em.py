@@ -152,7 +152,7 @@ class LocalEM(BootstrapEstimator):
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate the intensity from a panel; `y` is ignored (scikit-learn passes it)."""
         self._check_parameters()
-        with self._whole_fit():
+        with self._whole_fit(panel):
             self._begin_fit(panel)
             weights = np.ones(panel.n_subjects)
             with one_blas_thread():
@@ -168,7 +168,7 @@ class LocalEM(BootstrapEstimator):
             self.density_, self.at_risk_ = found.density[:, 0] / length, data.at_risk[:, 0]
             self.history_, self.n_iter_ = found.trace[:, 0], found.n_iter
             self.residual_ = float(found.residual[0])
-            self.converged_ = self.stop == "squared-change" or self.residual_ <= self.tol
+            self.converged_ = self._stopped(found)
             self._end_fit(panel)
             self.objective_ = float(data.log_likelihood(found.mass)[0]) + _exposure_constant(
                 self._rows
@@ -270,6 +270,12 @@ class LocalEM(BootstrapEstimator):
             return published_iteration(steps, steps.published_start(), 1e-8, int(self.max_iter))
         return fixed_point(steps, steps.constant_start() if start is None else start, tol, max_iter)
 
+    def _stopped(self, found: LocalEMFit) -> bool:
+        """Whether an iteration met its rule, not its limit."""
+        if self.stop == "squared-change":
+            return found.n_iter < int(self.max_iter)
+        return bool(found.residual[0] <= self.tol)
+
     # -- curves -------------------------------------------------------------------------------
 
     def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
@@ -323,7 +329,7 @@ class LocalEM(BootstrapEstimator):
             "density": found.density[:, 0] / problem.length,
             "at_risk": problem.data(weights).at_risk[:, 0],
         }
-        return draw, self.stop == "squared-change" or bool(found.residual[0] <= self.tol)
+        return draw, self._stopped(found)
 
     def _intensity_draws(self, times: Floats) -> Floats:
         return self._by_bandwidth(self._rates, times)

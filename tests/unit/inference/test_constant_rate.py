@@ -114,3 +114,14 @@ def test_profile_interval_covers_about_as_often_as_it_says():
         covered += low <= 0.4 <= high
     # 54 expected, standard deviation 2.3
     assert 47 <= covered <= 59
+
+
+def test_profile_interval_where_rounding_exceeds_the_likelihood_ratio():
+    """Log-likelihoods of 1e13 are known to 1e-3 only; found by the fuzz campaign."""
+    data = Totals(np.array([1e12, 1.0]), np.array([2.0, 4.0]), np.ones(2))
+    fit = fit_rate_and_frailty(data)
+    ends = [profile_interval(data, fit, level) for level in (0.02, 0.1, 0.5, 0.95)]
+    low, high = np.array(ends).T
+    assert np.all(np.diff(low) < 0.0)
+    assert np.all(np.diff(high) > 0.0)
+    assert low[0] < fit.rate < high[0]

@@ -224,3 +224,10 @@ def test_seed_of_the_folds(thiotepa):
     )
     other = LocalEM(random_state=1).fit(thiotepa).cv_scores_
     assert not np.array_equal(other, LocalEM().fit(thiotepa).cv_scores_)
+
+
+def test_the_published_rule_converges_only_if_it_stops(thiotepa):
+    model = LocalEM(bandwidth=2.0, stop="squared-change", max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="stopped after 1 iterations"):
+        assert not model.fit(thiotepa).converged_
+    assert LocalEM(bandwidth=2.0, stop="squared-change").fit(thiotepa).converged_
