@@ -1,0 +1,189 @@
+"""What must hold of every fit, whatever the data."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gp4c
+from gp4c.exceptions import ConvergenceWarning, GP4CWarning, NoIntensityError, PanelDataError
+
+from .estimators import ESTIMATORS, Entry
+
+#: levels of the bands; the first is practically the median
+LEVELS = (0.02, 0.5, 0.95, 0.999)
+#: share of the largest value that rounding may take from an order of two numbers
+ROUNDING = 1e-9
+#: share of its size that an objective may lose by rounding: sums of up to 1e16 events
+NEVER_DOWN = 1e-10
+#: most characters of a line of an error message
+LONGEST = 600
+
+
+class FindingError(AssertionError):
+    """Something that must not happen."""
+
+
+def check(good: Any, message: str) -> None:
+    """Raise a finding unless all are true."""
+    if not np.all(good):
+        raise FindingError(message)
+
+
+@contextmanager
+def only_our_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Collect warnings; one that is not gp4c's own is a finding."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        with np.errstate(all="warn", under="ignore"):
+            yield seen
+    foreign = [w for w in seen if not issubclass(w.category, GP4CWarning)]
+    if foreign:
+        first = foreign[0]
+        place = "/".join(Path(first.filename).parts[-2:])
+        raise FindingError(f"{first.category.__name__}: {first.message} ({place}:{first.lineno})")
+
+
+def check_refusal(error: PanelDataError) -> None:
+    """A refusal says what is wrong in a few short lines."""
+    lines = str(error).splitlines()
+    check(1 <= len(lines) <= 8 and all(len(line) <= LONGEST for line in lines), f"{error!r}")
+    check(lines[0].strip(), "an empty message")
+
+
+def check_estimator(name: str, data: Any) -> bool:
+    """Fit one estimator and check its answers; False if it refused the data."""
+    entry = ESTIMATORS[name]
+    with only_our_warnings() as seen:
+        try:
+            model = entry.build(data).fit(data)
+        except PanelDataError as error:
+            check_refusal(error)
+            return False
+        check_objective(model, entry)
+        unsettled = any(issubclass(w.category, ConvergenceWarning) for w in seen)
+        check(model.converged_ or unsettled, "not converged, and no warning says so")
+        times = _times(data)
+        check_curves(model, times)
+        check_counts(model, data, entry, settled=model.converged_)
+        check_bands(model, times, data)
+        check_scores(model, data, entry)
+        check(str(model.summary()).strip(), "an empty summary")
+        check_saving(model, times)
+    return True
+
+
+def _times(data: Any) -> np.ndarray:
+    """Evenly spaced times, and the data's own ends."""
+    own = np.concatenate([data.start, data.stop])
+    own = own[:: max(1, len(own) // 20)]
+    return np.unique(np.concatenate([np.linspace(*data.window, 15), own, data.window]))
+
+
+def check_objective(model: Any, entry: Entry) -> None:
+    """The objective is a number, and no step lowered it."""
+    check(np.isfinite(model.objective_), f"objective {model.objective_}")
+    history = np.asarray(model.history_, dtype=float)
+    check(np.isfinite(history), f"history {history}")
+    if entry.climbs and len(history) > 1:
+        slack = NEVER_DOWN * max(1.0, float(np.abs(history).max()))
+        fall = float(np.diff(history).min())
+        check(fall >= -slack, f"the objective fell by {-fall:.3g}, of {history[-1]:.6g}")
+
+
+def check_curves(model: Any, times: np.ndarray) -> None:
+    """Λ is finite, starts at 0 and never falls; λ is finite and not negative."""
+    mean = model.cumulative(times)
+    check(np.isfinite(mean), f"cumulative {mean}")
+    top = max(float(mean.max()), 1e-300)
+    check(np.diff(mean) >= -ROUNDING * top, f"cumulative falls: {np.diff(mean).min()} of {top}")
+    check(mean >= -ROUNDING * top, f"cumulative below 0: {mean.min()}")
+    check(model.cumulative(float(times[0])) == mean[0], "a scalar gives another number")
+    try:
+        rate = model.intensity(times)
+    except NoIntensityError:
+        return
+    check(np.isfinite(rate) & (rate >= 0.0), f"intensity {rate}")
+
+
+def check_counts(model: Any, data: Any, entry: Entry, settled: bool) -> None:
+    """Expected counts are finite and not negative; what balances, balances."""
+    expected = model.expected_counts(data.start, data.stop)
+    check(np.isfinite(expected) & (expected >= 0.0), f"expected counts {expected}")
+    if entry.balanced and settled:
+        total = float(data.exposure @ expected)
+        check(
+            abs(total - data.n_events) <= 1e-6 * max(data.n_events, 1e-3),
+            f"{data.n_events} events, {total} expected",
+        )
+
+
+def check_bands(model: Any, times: np.ndarray, data: Any) -> None:
+    """Bands are ordered, finite, not negative, nest by level, and hold the mean."""
+    if not hasattr(model, "posterior_") and not hasattr(model, "rate_interval"):
+        model.bootstrap(6, random_state=0)
+    # documented: few subjects with events leave the upper end of the profile interval open
+    open_end = hasattr(model, "rate_interval") and model.effect_ == "gamma"
+    _nested([model.cumulative_band(times, level) for level in LEVELS], "cumulative", open_end)
+    try:
+        _nested([model.intensity_band(times, level) for level in LEVELS], "intensity", open_end)
+    except NoIntensityError:
+        return
+    if hasattr(model, "posterior_") or hasattr(model, "rate_interval"):
+        _holds(model.cumulative_band(times, LEVELS[-1]), model.cumulative(times), "cumulative")
+        _holds(model.intensity_band(times, LEVELS[-1]), model.intensity(times), "intensity")
+
+
+def _nested(bands: list[tuple[np.ndarray, np.ndarray]], what: str, open_end: bool = False) -> None:
+    """`open_end`: an upper end may be infinite."""
+    ends = bands[-1][1]
+    top = float(np.max(ends[np.isfinite(ends)], initial=1e-300))
+    slack = ROUNDING * top
+    for low, high in bands:
+        check(np.isfinite(low) & (np.isfinite(high) | open_end), f"{what} band {low} {high}")
+        check(low >= 0.0, f"{what} band below 0: {np.min(low)}")
+        check(low <= high, f"{what} band upside down: {np.max(low - high)} of {top}")
+    for (inner_low, inner_high), (low, high) in pairwise(bands):
+        inside = (low <= inner_low + slack) & (inner_high <= high + slack)
+        check(inside, f"{what} bands do not nest: {low} {inner_low} {inner_high} {high}")
+
+
+def _holds(band: tuple[np.ndarray, np.ndarray], mean: np.ndarray, what: str) -> None:
+    slack = ROUNDING * max(float(np.max(mean)), 1e-300)
+    inside = (band[0] <= mean + slack) & (mean <= band[1] + slack)
+    check(inside, f"the mean {mean} is outside the {what} band {band}")
+
+
+def check_scores(model: Any, data: Any, entry: Entry) -> None:
+    """Scores are finite, and the same call gives the same number."""
+    if entry.on == "events":
+        return
+    draws = {"n_draws": 64} if hasattr(model, "posterior_") else {}
+    value = model.score(data, **draws)
+    check(np.isfinite(value), f"score {value}")
+    each = model.score_subjects(data, **draws)
+    check(np.isfinite(each), f"scores of subjects {each}")
+    check(len(each) == data.n_subjects, "a score per subject")
+    check(model.score(data, **draws) == value, "the same score twice")
+
+
+def check_saving(model: Any, times: np.ndarray) -> None:
+    """What comes back from a file gives the same answers to the last bit."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "fit.json"
+        model.save(path)
+        again = gp4c.load_model(path)
+    check(np.array_equal(model.cumulative(times), again.cumulative(times)), "saved curve differs")
+    for one, two in zip(
+        model.cumulative_band(times, 0.9), again.cumulative_band(times, 0.9), strict=True
+    ):
+        check(np.array_equal(one, two), "saved band differs")
+    check(repr(model) == repr(again), "saved parameters differ")
+    check(str(model.summary()) == str(again.summary()), "saved summary differs")
