@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import warnings
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -126,3 +128,116 @@ def test_missing_covariates_are_named_or_dropped():
     assert done.exit_code == 0, done.output
     assert "3 intervals without covariates left out" in done.output
     assert "39" in done.stdout
+
+
+# -- predict and forecast at chosen covariates ---------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    """A saved fit with a number, a category of words and a category of numbers."""
+    table = table_of_visits()
+    table["stage"] = 1 + table["id"] % 2
+    panel = gp4c.PanelCounts.from_frame(table, subject="id", start="from", stop="to", count="n")
+    model = gp4c.GP4C(
+        formula="age + arm + C(stage)", effect="gamma", count_term="pointwise", hyper="optimize"
+    ).fit(panel)
+    place = tmp_path_factory.mktemp("fitted") / "fit.json"
+    model.save(place)
+    return model, place
+
+
+def test_predictions_at_covariates_are_the_librarys(fitted):
+    model, place = fitted
+    done = run(
+        f"predict {place} --from 0 --to 9 --points 4 --level 0.8 --covariate arm=b "
+        "--covariate age=61.5 --covariate stage=2"
+    )
+    assert done.exit_code == 0, done.output
+    table = pd.read_csv(StringIO(done.stdout))
+    chosen = {"arm": "b", "age": 61.5, "stage": 2}
+    times = np.array([0.0, 3.0, 6.0, 9.0])
+    expected = {
+        "rate": model.intensity(times, covariates=chosen),
+        "cumulative": model.cumulative(times, covariates=chosen),
+    }
+    expected["rate_low"], expected["rate_high"] = model.intensity_band(
+        times, 0.8, covariates=chosen
+    )
+    expected["cumulative_low"], expected["cumulative_high"] = model.cumulative_band(
+        times, 0.8, covariates=chosen
+    )
+    for name, values in expected.items():
+        np.testing.assert_allclose(table[name], values, rtol=1e-9, atol=1e-12)
+    assert done.stderr == ""
+
+
+def test_what_is_not_chosen_is_average_and_said_so(fitted):
+    model, place = fitted
+    done = run(f"predict {place} --at 5 --covariate arm=b")
+    assert "at their average: age, stage" in done.stderr
+    rate = pd.read_csv(StringIO(done.stdout))["rate"].item()
+    assert rate == pytest.approx(model.intensity(5.0, covariates={"arm": "b"}), rel=1e-9)
+    assert "at their average: age, arm, stage" in run(f"predict {place} --at 5").stderr
+
+
+def test_forecasts_at_covariates_are_the_librarys(fitted):
+    model, place = fitted
+    done = run(
+        f"forecast {place} --to 12 --seed 5 --json --covariate 'stage = 2.0' --covariate arm=a"
+    )
+    assert done.exit_code == 0, done.output
+    (row,) = json.loads(done.stdout)["forecasts"]
+    found = model.forecast(9, 12, covariates={"stage": 2, "arm": "a"}, random_state=5)
+    assert row["mean"] == pytest.approx(found.mean)
+    assert (row["low"], row["high"]) == found.interval
+    assert "at their average: age" in done.stderr
+    done = run(f"forecast {place} --to 12 --subjects all")
+    assert done.exit_code == 0, done.output
+    assert "average" not in done.stderr  # known subjects have their own
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--covariate arms=b", "there are 'age', 'arm', 'stage'; did you mean 'arm'?"),
+        ("--covariate arm=c", "'arm' had no level 'c' in the fit; its levels were a, b"),
+        ("--covariate stage=3", "'stage' had no level '3' in the fit; its levels were 1, 2"),
+        ("--covariate age=old", "'age' was numeric in the fit; found 'old'"),
+        ("--covariate age=nan", "'age' was numeric in the fit; found 'nan'"),
+        ("--covariate arm", "--covariate takes NAME=VALUE, such as --covariate age=1; found 'arm'"),
+        ("--covariate arm=", "--covariate takes NAME=VALUE"),
+        ("--covariate arm=a --covariate arm=b", "two values of 'arm'"),
+    ],
+)
+@pytest.mark.parametrize("command", ["predict", "forecast --to 12"])
+def test_covariates_that_cannot_be_are_refused_in_a_line(fitted, command, options, message):
+    done = run(f"{command} {fitted[1]} {options}")
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+def test_covariates_belong_to_new_subjects_of_fits_with_a_formula(fitted):
+    done = run(f"forecast {fitted[1]} --to 12 --subjects all --covariate arm=a")
+    assert done.exit_code == 2
+    assert "--covariate is for a new subject" in " ".join(done.output.replace("│", " ").split())
+    gp4c.HomogeneousPoisson().fit(gp4c.read_panel("visits.csv")).save("fit.json")
+    done = run("predict fit.json --covariate arm=a")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("gp4c: --covariate needs a fit with covariates")
+
+
+def test_true_and_false_are_values_of_yes_or_no_columns():
+    table = table_of_visits().assign(smoker=lambda t: t["id"] % 3 == 0)
+    table.to_csv("visits.csv", index=False)
+    quick = {"effect": None, "count_term": "pointwise", "hyper": "optimize"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gp4c.exceptions.OverdispersionWarning)
+        model = gp4c.GP4C(formula="smoker", **quick).fit(gp4c.read_panel("visits.csv"))
+    model.save("fit.json")
+    done = run("predict fit.json --at 5 --covariate smoker=True")
+    assert done.exit_code == 0, done.output
+    rate = pd.read_csv(StringIO(done.stdout))["rate"].item()
+    assert rate == pytest.approx(model.intensity(5.0, covariates={"smoker": True}), rel=1e-9)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gp4c.cli.covariates import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.estimators import JsonOption
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.predict import FitArgument
@@ -37,6 +38,7 @@ def forecast(
         list[str] | None,
         typer.Option(help="new, all (their sum), or a label; may be repeated."),
     ] = None,
+    covariate: CovariateOption = None,
     level: Annotated[
         float, typer.Option(min=0.01, max=0.999, help="Probability of the interval.")
     ] = 0.9,
@@ -52,6 +54,8 @@ def forecast(
     Prints the forecast; with --out also writes forecast.csv and a fan plot.
 
     Example: gp4c forecast results/fit.json --from 9 --to 12
+
+    Example: gp4c forecast adjusted/fit.json --to 60 --covariate treatment=thiotepa
     """
     from gp4c.models.persistence import load_model
 
@@ -61,6 +65,7 @@ def forecast(
         raise typer.BadParameter(f"--from must be before --to; they are {first:g} and {stop:g}")
     asked = _asked(model, subjects)
     options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
+    options["covariates"] = _new_subject(model, asked, covariate)
     with working("forecasting", quiet=as_json):
         found = ask_forecast(model, first, stop, asked, **options)
         typer.echo(_json(found) if as_json else _text(found))
@@ -68,6 +73,16 @@ def forecast(
             return
         written = write_all(out, _writers(model, first, stop, asked, found, options))
     say_written(written)
+
+
+def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
+    """Covariates of a new subject; known ones keep their own."""
+    chosen = chosen_covariates(model, covariate)
+    if asked is None:
+        say_averages(model, chosen)
+    elif chosen is not None:
+        raise typer.BadParameter("--covariate is for a new subject; those of the fit keep theirs")
+    return chosen
 
 
 def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+from gp4c.cli.covariates import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.outputs import OutOption, say_written, write_all
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def predict(
     at: Annotated[
         list[float] | None, typer.Option("--at", help="A single time; may be repeated.")
     ] = None,
+    covariate: CovariateOption = None,
     level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Level of the bands.")] = 0.95,
     band: Annotated[
         BandKind, typer.Option(help="Level at each time, or of the whole curve.")
@@ -51,6 +53,8 @@ def predict(
     Prints CSV, or writes predictions.csv into --out.
 
     Example: gp4c predict results/fit.json --from 0 --to 6 --points 7
+
+    Example: gp4c predict adjusted/fit.json --at 24 --covariate treatment=thiotepa
     """
     from gp4c.models.persistence import load_model
     from gp4c.reporting.curves import curves_of
@@ -59,8 +63,10 @@ def predict(
     model = load_model(fit)
     times = _times(model, start, stop, points, at)
     _check_window(model, times, extrapolate)
+    chosen = chosen_covariates(model, covariate)
+    say_averages(model, chosen)
     frame = curves_of(
-        model, times, levels=(level,), kind=band.value, extrapolate=extrapolate
+        model, times, levels=(level,), kind=band.value, covariates=chosen, extrapolate=extrapolate
     ).to_frame()
     if out is None:
         typer.echo(to_csv(frame), nl=False)

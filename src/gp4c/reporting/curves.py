@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -87,6 +87,7 @@ def curves_of(
     *,
     levels: Sequence[float] = (0.95,),
     kind: str = "pointwise",
+    covariates: Mapping[str, Any] | None = None,
     extrapolate: bool = False,
 ) -> Curves:
     """Evaluate a fitted model on a grid.
@@ -101,18 +102,23 @@ def curves_of(
         Levels of the bands.
     kind : {"pointwise", "simultaneous"}
         Probability of the band at each time, or of the whole curve.
+    covariates : dict, optional
+        Of a model with a formula: values of covariates, those not named at their average.
     extrapolate : bool
         Allow times outside the window.
     """
     step = is_step(model)
     t = default_times(model) if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-    options: dict[str, Any] = {"levels": levels, "kind": kind, "extrapolate": extrapolate}
+    how: dict[str, Any] = {"extrapolate": extrapolate}
+    if covariates is not None:  # only models with a formula know the word
+        how["covariates"] = covariates
+    options: dict[str, Any] = {"levels": levels, "kind": kind, **how}
     with one_blas_thread():  # many small matrices: threads would only wait for each other
         return Curves(
             times=t,
-            cumulative=model.cumulative(t, extrapolate=extrapolate),
+            cumulative=model.cumulative(t, **how),
             cumulative_bands=bands_of(model, "cumulative", t, **options),
-            rate=None if step else model.intensity(t, extrapolate=extrapolate),
+            rate=None if step else model.intensity(t, **how),
             rate_bands={} if step else bands_of(model, "intensity", t, **options),
             window=model.window_,
             time_unit=model.time_unit_,
@@ -127,19 +133,16 @@ def bands_of(
     *,
     levels: Sequence[float],
     kind: str = "pointwise",
-    extrapolate: bool = False,
+    **how: Any,
 ) -> Bands:
     """Bands of a curve ("intensity" or "cumulative") at several levels; none if it has none."""
     posterior = getattr(model, "posterior_", None)
     inside = times.min() >= model.window_[0] and times.max() <= model.window_[1]
-    if posterior is not None and kind == "pointwise" and inside:
+    if posterior is not None and kind == "pointwise" and inside and "covariates" not in how:
         return _posterior_bands(posterior, curve, times, model.window_[0], levels)
     method = getattr(model, f"{curve}_band")
     try:
-        return {
-            level: method(times, level=level, kind=kind, extrapolate=extrapolate)
-            for level in levels
-        }
+        return {level: method(times, level=level, kind=kind, **how) for level in levels}
     except (NotFittedError, NoIntensityError):  # no bootstrap yet; no rate
         return {}
 
