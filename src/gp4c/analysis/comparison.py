@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.analysis.comparison_words import summary_lines
 from gp4c.exceptions import OutsideWindowError
 from gp4c.inference.forecasting import intensity_paths
 from gp4c.inference.permutation import permutation_p_value, subject_scores
@@ -241,28 +242,8 @@ class Comparison:
         return pd.concat(parts, ignore_index=True)
 
     def summary(self) -> str:
-        """The comparison in words."""
-        unit = f" {self.panel.time_unit}" if self.panel.time_unit else ""
-        sizes = ", ".join(
-            f"{g} ({int((self.codes == k).sum())})" for k, g in enumerate(self.groups)
-        )
-        lines = [f"{self.by}: {sizes} subjects"]
-        for row in self.pairwise().itertuples():
-            lines.append(
-                f"Mean number of events by {row.time:g}{unit}: {row.second} has {row.ratio:.2f} "
-                f"(95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
-                f"probability that it is lower {row.probability:.3f}"
-                + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(self.groups) > 2 else "")
-            )
-        lines.append(
-            f"Permutation test of one common curve ({self.test}): p = {self.p_value:.4f} "
-            f"({self.n_permutations} permutations of subjects)"
-        )
-        if np.isfinite(self.log_bayes_factor):
-            factor = self.log_bayes_factor
-            favoured = "one curve per group" if factor > 0 else "one common curve"
-            lines.append(f"Evidence: {abs(factor):.1f} nats for {favoured}")
-        return "\n".join([*lines, *self.notes])
+        """The comparison in words: ratios, the permutation test, and what the evidence adds."""
+        return "\n".join(summary_lines(self))
 
     __str__ = summary
 

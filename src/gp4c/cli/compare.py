@@ -106,6 +106,7 @@ def _json(found: Comparison) -> str:
     import math
 
     from gp4c import __version__
+    from gp4c.analysis.comparison_words import conclusions
 
     factor = found.log_bayes_factor
     document = {
@@ -117,6 +118,7 @@ def _json(found: Comparison) -> str:
         "p_value": found.p_value,
         "log_bayes_factor": factor if math.isfinite(factor) else None,
         "pairs": json.loads(found.pairwise().to_json(orient="records", double_precision=15)),
+        "explanation": conclusions(found),
         "notes": list(found.notes),
     }
     return json.dumps(document, indent=2, ensure_ascii=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from gp4c.analysis.comparison_words import conclusions
 from gp4c.data.summary import html_table
 from gp4c.exceptions import GP4CError
 from gp4c.reporting.summary import summarise
@@ -42,11 +43,7 @@ def comparison_html(found: Any) -> str:
     ]
     sizes = ", ".join(f"{g} ({int((found.codes == k).sum())})" for k, g in enumerate(found.groups))
     title = f"Mean number of events by {found.by}: {sizes} subjects"
-    test = (
-        f"Permutation test of one common curve ({found.test}): p = {found.p_value:.4f} "
-        f"({found.n_permutations} permutations of subjects)"
-    )
-    return html_table(title, header, rows, [test, *found.notes])
+    return html_table(title, header, rows, [*conclusions(found), *found.notes])
 
 
 def forecast_html(found: Any) -> str:

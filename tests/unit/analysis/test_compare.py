@@ -1,5 +1,7 @@
 """Comparison of groups against answers known from theory, from draws and from the models."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,7 @@ from scipy import stats
 
 import gp4c
 from gp4c.analysis.compare import compare
+from gp4c.analysis.comparison_words import conclusions
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 
 QUICK = gp4c.GP4C(count_term="pointwise", effect=None)
@@ -148,6 +151,29 @@ def test_words_and_tables(two):
     assert len(frame) == 100
     assert (frame["ratio_low"] <= frame["ratio"]).all()
     assert (frame["ratio"] <= frame["ratio_high"]).all()
+
+
+def answer(p_value, log_bayes_factor, test="level"):
+    """As much of a comparison as its words about test and evidence need."""
+    return SimpleNamespace(
+        p_value=p_value, log_bayes_factor=log_bayes_factor, test=test, n_permutations=99
+    )
+
+
+def test_test_and_evidence_are_explained_and_disagreement_is_pointed_out():
+    only_evidence = " ".join(conclusions(answer(0.2149, 16.5)))
+    assert "p = 0.2149 (99 permutations" in only_evidence
+    assert "16.5 nats for one curve per group (odds above 1000 to 1)" in only_evidence
+    assert "whether a group has more events" in only_evidence
+    assert "in level or in shape" in only_evidence
+    assert "Here only the evidence speaks for a difference: another shape" in only_evidence
+    only_test = " ".join(conclusions(answer(0.01, -np.log(33.0))))
+    assert "3.5 nats for one common curve (odds of 33 to 1)" in only_test
+    assert "Here only the test" in only_test
+    assert "other times" in " ".join(conclusions(answer(0.5, 1.0, "curve")))
+    for agreed in (answer(0.01, 5.0), answer(0.5, -2.0), answer(0.2, 2.9)):
+        assert "Here only" not in " ".join(conclusions(agreed))
+    assert len(conclusions(answer(0.2, float("nan")))) == 1
 
 
 def test_maximised_hyper_parameters_give_no_bayes_factor():

@@ -1,0 +1,80 @@
+"""A comparison of groups in plain words: how much, how sure, and what test and evidence ask."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gp4c.analysis.comparison import Comparison
+
+#: p-value and nats (odds of 20 to 1) from which a difference is called found
+FOUND, STRONG = 0.05, math.log(20.0)
+#: odds beyond which a number says no more
+_LARGEST_ODDS = 1000.0
+
+
+def summary_lines(found: Comparison) -> list[str]:
+    """Groups, ratios of mean numbers, test and evidence, and notes."""
+    sizes = ", ".join(f"{g} ({int((found.codes == k).sum())})" for k, g in enumerate(found.groups))
+    lines = [f"{found.by}: {sizes} subjects", *_ratios(found)]
+    return [*lines, *conclusions(found), *found.notes]
+
+
+def _ratios(found: Comparison) -> Iterator[str]:
+    unit = f" {found.panel.time_unit}" if found.panel.time_unit else ""
+    for row in found.pairwise().itertuples():
+        yield (
+            f"Mean number of events by {row.time:g}{unit}: {row.second} has {row.ratio:.2f} "
+            f"(95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
+            f"probability that it is lower {row.probability:.3f}"
+            + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(found.groups) > 2 else "")
+        )
+
+
+def conclusions(found: Comparison) -> list[str]:
+    """The permutation test, the Bayes factor, and what to make of the two together."""
+    lines = [
+        f"Permutation test of one common curve ({found.test}): p = {found.p_value:.4f} "
+        f"({found.n_permutations} permutations of subjects)"
+    ]
+    factor = found.log_bayes_factor
+    if not math.isfinite(factor):
+        return lines
+    favoured = "one curve per group" if factor > 0 else "one common curve"
+    lines.append(f"Evidence: {abs(factor):.1f} nats for {favoured} ({_odds(abs(factor))})")
+    asks = {
+        "level": "whether a group has more events than another, whatever the shape of the curves",
+        "curve": "whether a group has more events, or has them at other times",
+    }[found.test]
+    lines.append(
+        f"The test asks {asks}; it needs no model. The evidence asks whether the curves differ at "
+        "all, in level or in shape, and trusts the model."
+    )
+    return [*lines, *_disagreement(found.p_value, factor, found.test)]
+
+
+def _disagreement(p_value: float, factor: float, test: str) -> list[str]:
+    """Say what to do where test and evidence point to different answers."""
+    if p_value > FOUND and factor > STRONG:
+        where = "another shape, or" if test == "level" else "small differences, or"
+        return [
+            f"Here only the evidence speaks for a difference: {where} bursts of events in single "
+            "subjects, which the model takes for peaks of a curve. Look at the ratio over time "
+            "and at the diagnostics before quoting it."
+        ]
+    if p_value <= FOUND and factor < 0:
+        return [
+            "Here only the test speaks for a difference: it looks for one thing, and so needs "
+            "fewer data than two whole curves do."
+        ]
+    return []
+
+
+def _odds(nats: float) -> str:
+    """Odds in words: ``odds of 33 to 1``."""
+    if nats > math.log(_LARGEST_ODDS):
+        return f"odds above {_LARGEST_ODDS:g} to 1"
+    return f"odds of {math.exp(nats):.2g} to 1"
