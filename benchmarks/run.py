@@ -20,6 +20,7 @@ BENCHMARKS = (
     "classical",
     "permutation_size",
     "covariate_coverage",
+    "forecast_pit",
     "speed",
     "synthetic_a",
     "scale",

@@ -118,6 +118,20 @@ def permutation_size(found):
     yield by_row(found["rejected"], columns, "truth")
 
 
+def forecast_pit(found):
+    columns = {
+        "forecasts": "forecasts", "fits": "fits", "ks_distance": "KS distance", "ks_p_value": "p",
+        "chi_square_p_value": "χ², p", "below_0.05": "PIT < 0.05", "above_0.95": "PIT > 0.95",
+        "inside_90%_interval": "in the 90% interval",
+    }  # fmt: skip
+    yield (
+        "Forecasts of the next visit's count of subjects not in the fit, given their earlier "
+        "visits: how far the randomised PIT is from uniform. Simulated with gamma and lognormal "
+        "frailty, and the real data sets."
+    )
+    yield by_row(found["forecasts"], columns)
+
+
 def log_quadratic(found):
     rows = [[t["kind"], t["J"], t["n"], t["ms"], t["eigh_ms"]] for t in found["timings"]]
     yield "E ln ∫f² of J intervals with n nodes each, and the eigenvalues alone, in milliseconds."
@@ -138,6 +152,7 @@ SECTIONS = {
     "classical": ("Classical estimators", classical),
     "distinct": ("Large tables", distinct),
     "permutation_size": ("The permutation test", permutation_size),
+    "forecast_pit": ("Forecasts of the next visit", forecast_pit),
 }
 
 

@@ -134,7 +134,9 @@ def test_every_result_is_on_the_page_of_benchmarks(benchmark_page):
         assert f"| {benchmark_page.number(seconds)} |" in text
 
 
-@pytest.mark.parametrize("name", ["startup", "speed", "synthetic_a", "classical", "distinct"])
+@pytest.mark.parametrize(
+    "name", ["startup", "speed", "synthetic_a", "classical", "distinct", "forecast_pit"]
+)
 def test_arranged_results_have_the_form_that_the_page_expects(benchmark_page, name):
     found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     assert any("| --- |" in part for part in benchmark_page.SECTIONS[name][1](found))
