@@ -14,6 +14,7 @@ from gp4c.inference.covariates import PRODUCT_SCORES, product_quantiles
 from gp4c.inference.forecasting import SubjectHistories
 from gp4c.models.effects import CovariateEffects, no_effects
 from gp4c.models.gp_base import BAND_DRAWS, GaussianProcessModel
+from gp4c.models.subject_effects import subject_effect_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,6 +62,15 @@ class CovariateModel(GaussianProcessModel):
         self._check_fitted()
         words = import_module("gp4c.reporting.effect_rows")  # reporting stands after models
         return str(words.effects_in_words(self, level))
+
+    def subject_effect_table(self, level: float = 0.95) -> pd.DataFrame:
+        """Effects of the fitted subjects with intervals, one row each.
+
+        Columns: subject, events, expected (at effect 1), effect (posterior mean, as in
+        `subject_effects_`), low, high; see :mod:`gp4c.models.subject_effects`.
+        """
+        self._check_fitted()
+        return subject_effect_table(self, level)
 
     # -- curves -----------------------------------------------------------------------------
 
