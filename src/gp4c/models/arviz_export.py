@@ -234,6 +234,10 @@ def _posterior(
         shape, totals = draws.shape[:, None], model.histories_.totals
         frailty = rng.standard_gamma(shape + totals) / (shape + expected)
         variables["frailty"] = (("subject",), frailty)
+    effects = getattr(model, "coefficients_", None)
+    if effects is not None:  # normal around the estimates, independent of the curve
+        beta = effects.beta + effects.deviations(len(draws.f), rng)
+        variables["coefficient"] = (("covariate",), beta)
     return variables
 
 
@@ -323,15 +327,15 @@ def _fixed_groups(
         return groups
     observed: Variables = {"counts": (("subject",), model.histories_.totals.astype(np.int64))}
     if panel is not None:
-        observed["interval_count"] = (("interval",), panel.count)
-        constant |= {
+        constant |= {  # ArviZ looks for a replicate of everything that was observed
+            "interval_count": (("interval",), panel.count),
             "start": (("interval",), panel.start),
             "stop": (("interval",), panel.stop),
             "exposure": (("interval",), panel.exposure),
             "interval_subject": (("interval",), panel.subject_index),
         }
     if events is not None:
-        observed["event_time"] = (("event",), events.time)
+        constant["event_time"] = (("event",), events.time)
         constant["event_subject"] = (("event",), events.subject_index)
     return groups | {"observed_data": observed}
 
@@ -350,36 +354,30 @@ def _assemble(
     """Datasets of all groups in the container that this version of ArviZ uses."""
     import xarray as xr
 
-    coords = {"time": times, "subject": _labels(model.histories_.subjects)}
+    coords: dict[str, Any] = {"time": times, "subject": _labels(model.histories_.subjects)}
+    if getattr(model, "coefficients_", None) is not None:
+        coords["covariate"] = list(model.coefficients_.design.names)
     attributes = _attributes(model)
     datasets = {}
     for name, variables in groups.items():
         chained = {
-            key: (("chain", "draw", *dims), _by_chain(values, n_chains))
+            key: (("chain", "draw", *dims), values.reshape(n_chains, -1, *values.shape[1:]))
             for key, (dims, values) in variables.items()
         }
         datasets[name] = xr.Dataset(chained)
     datasets |= {name: xr.Dataset(variables) for name, variables in fixed.items()}
     for name, data in datasets.items():
-        own = {dim: _labels_or_range(coords, dim, size) for dim, size in data.sizes.items()}
+        own = {dim: coords.get(str(dim), np.arange(size)) for dim, size in data.sizes.items()}
         datasets[name] = data.assign_coords(own).assign_attrs(attributes)
     if int(arviz.__version__.split(".")[0]) >= 1:
         return xr.DataTree.from_dict(datasets)
     return arviz.InferenceData(**datasets)
 
 
-def _by_chain(values: Any, n_chains: int) -> Any:
-    return values.reshape(n_chains, -1, *values.shape[1:])
-
-
 def _labels(subjects: NDArray[Any]) -> NDArray[Any]:
     """Labels of one kind: numbers, or else texts."""
     plain = np.array(subjects.tolist())
     return plain if plain.dtype.kind in "iuf" else np.array([str(s) for s in subjects.tolist()])
-
-
-def _labels_or_range(coords: dict[str, Any], dim: Any, size: int) -> Any:
-    return coords.get(str(dim), np.arange(size))
 
 
 def _attributes(model: Any) -> dict[str, Any]:

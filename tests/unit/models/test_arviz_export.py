@@ -117,6 +117,35 @@ def test_arviz_summarises_scores_and_draws_it(exported):
     mpl.pyplot.close("all")
 
 
+def test_everything_observed_has_replicates(exported):
+    import matplotlib as mpl
+
+    assert set(exported.observed_data.data_vars) == set(exported.posterior_predictive.data_vars)
+    assert_allclose(exported.constant_data["interval_count"], PANEL.count)
+    if hasattr(arviz, "plot_ppc"):  # its name before ArviZ 1.0
+        mpl.use("agg")
+        axes = arviz.plot_ppc(exported, num_pp_samples=20, random_seed=1)
+        assert axes is not None
+        mpl.pyplot.close("all")
+
+
+def test_coefficients_are_drawn_with_their_robust_covariance():
+    frame = PANEL.to_frame()
+    frame["arm"] = np.where(frame["subject"] % 2 == 0, "a", "b")
+    frame["age"] = np.sin(frame["subject"])
+    quick = {"effect": "gamma", "count_term": "pointwise", "hyper": "optimize"}
+    model = gp4c.GP4C(formula="arm + age", **quick).fit(
+        gp4c.PanelCounts.from_frame(frame, window=(0, 12))
+    )
+    data = model.to_arviz(n_draws=4000)
+    assert data.posterior["covariate"].to_numpy().tolist() == ["arm[b]", "age"]
+    draws = pooled(data.posterior, "coefficient")
+    table, error = model.effects_, 5 / np.sqrt(len(draws))
+    spread = table["robust_se"].to_numpy()
+    assert np.all(np.abs(draws.mean(axis=0) - table["coefficient"]) < error * spread)
+    assert_allclose(draws.std(axis=0), spread, rtol=error)
+
+
 def test_loo_by_subject_estimates_leaving_subjects_out(exported):
     # refit without each of a few subjects and predict them: the honest number loo estimates
     loo = arviz.loo(exported, pointwise=True)
