@@ -84,8 +84,12 @@ class PanelEstimator:
     # -- fitting --------------------------------------------------------------------------
 
     @contextmanager
-    def _whole_fit(self) -> Iterator[None]:
-        """Fit inside this: an error or Ctrl-C leaves an earlier fit as it was, or none."""
+    def _whole_fit(self, data: Any = None) -> Iterator[None]:
+        """Fit inside this: an error or Ctrl-C leaves an earlier fit as it was, or none.
+
+        Data that need more memory than there is are refused before anything begins.
+        """
+        import_module("gp4c.models.footprint").check_memory(self, data)
         before = dict(vars(self))
         try:
             yield

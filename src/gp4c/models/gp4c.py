@@ -202,7 +202,7 @@ class GP4C(CovariateModel):
         Parameters
         ----------
         panel : PanelCounts or PanelSource
-            With very many different intervals (more than 10,000), or from
+            With very many different intervals (more than 5,000), or from
             :func:`gp4c.scan_panel`, weighted intervals between nodes stand for the rows;
             `compression_` says how closely.
         y : None
@@ -214,10 +214,10 @@ class GP4C(CovariateModel):
         """
         self._check_parameters()
         if client is not None or not isinstance(panel, PanelCounts) or self._sums(panel, events):
-            with self._whole_fit():
+            with self._whole_fit(panel):
                 fit_large(self, panel, events, client)
             return self
-        with self._whole_fit(), one_blas_thread():
+        with self._whole_fit(panel), one_blas_thread():
             best, seen = self._fit_rows(panel, events)
         warn_unless_converged(self, best)
         # the paper's estimator is what it is; "auto" has looked already
@@ -250,7 +250,7 @@ class GP4C(CovariateModel):
     def _sums(self, panel: PanelCounts, events: RecurrentEvents | None) -> bool:
         """Whether sums stand for the rows; covariates need rows, which cheap count terms bear."""
         by_rows = self.formula is not None and self.count_term != "exact"
-        return not by_rows and is_large(panel, events)
+        return not by_rows and is_large(self, panel, events)
 
     def _dispersion(self, panel: PanelCounts) -> Dispersion:
         """Dispersion of the totals of subjects about the fitted curve."""

@@ -87,7 +87,7 @@ class HomogeneousPoisson(BootstrapEstimator):
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate the rate from a panel; `y` is ignored (scikit-learn passes it)."""
         check_choice("effect", self.effect, (None, "gamma"))
-        with self._whole_fit():
+        with self._whole_fit(panel):
             self._begin_fit(panel)
             rows = self._rows
             self.effect_ = self.effect

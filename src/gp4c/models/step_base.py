@@ -59,7 +59,7 @@ class StepEstimator(BootstrapEstimator):
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it)."""
         self._check_parameters()
-        with self._whole_fit(), one_blas_thread():
+        with self._whole_fit(panel), one_blas_thread():
             self._begin_fit(panel)
             found = self._solve(self._rows, np.ones(panel.n_subjects))
             self.times_, self.values_ = found.times, found.level
