@@ -80,9 +80,9 @@ def _check_marks(delimiter: str, decimal: str) -> None:
     """Delimiter and decimal mark must be different single characters."""
     for name, mark in (("delimiter", delimiter), ("decimal", decimal)):
         if not isinstance(mark, str) or len(mark) != 1:
-            raise ValueError(f"{name} must be a single character; found {mark!r}")
+            raise PanelDataError(f"{name} must be a single character; found {mark!r}")
     if delimiter == decimal:
-        raise ValueError(f"delimiter and decimal must differ; both are {decimal!r}")
+        raise PanelDataError(f"delimiter and decimal must differ; both are {decimal!r}")
 
 
 def _from_header(data: bytes) -> bytes:
