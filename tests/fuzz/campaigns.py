@@ -29,13 +29,13 @@ class Campaign:
     """Cases from a strategy, `batch` at a time, that a property takes.
 
     The property returns False for a case that was refused as it should be; it raises whenever
-    something is wrong. `limit` is in seconds of the clock.
+    something is wrong. `limit` is in seconds of processor time.
     """
 
     strategy: st.SearchStrategy[Any]
     property: Callable[[Any], bool | None]
     batch: int
-    limit: int = 120
+    limit: int = 60
 
 
 def _edge(names: list[str], case: tuple[str, Any]) -> bool:

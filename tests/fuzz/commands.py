@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import subprocess
 import sys
 import tempfile
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import typer
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from gp4c.cli import app
 
@@ -77,25 +81,33 @@ def special_cases(draw: st.DrawFn) -> FileCase:
     )
 
 
+@cache
+def _program() -> Any:
+    """The program as click sees it; building it anew for each case would take most of the time."""
+    return typer.main.get_command(app)
+
+
 def check_in_process(case: FileCase) -> bool:
     """Run a command in this process; False if it refused the file."""
+    stdout, stderr = io.StringIO(), io.StringIO()
     with tempfile.TemporaryDirectory() as folder, only_our_warnings():
         arguments, out = _arguments(case, Path(folder))
-        done = CliRunner().invoke(app, arguments)
-        unforeseen = done.exception
-        if unforeseen is not None and not isinstance(unforeseen, SystemExit):
-            raise unforeseen
-        return check_outcome(case, done.exit_code, done.stdout, done.stderr, out)
+        with redirect_stdout(stdout), redirect_stderr(stderr):
+            try:
+                code = _program().main(args=arguments, prog_name="gp4c", standalone_mode=True)
+            except SystemExit as end:
+                code = end.code
+        return check_outcome(case, int(code or 0), stdout.getvalue(), stderr.getvalue(), out)
 
 
 def check_as_program(case: FileCase) -> bool:
-    """The same in a process of its own, with a limit of a minute."""
+    """The same in a process of its own, with a limit of five minutes."""
     with tempfile.TemporaryDirectory() as folder:
         arguments, out = _arguments(case, Path(folder))
         done = subprocess.run(
             [sys.executable, "-c", "from gp4c.cli import main; main()", *arguments],
             capture_output=True,
-            timeout=60,
+            timeout=300,
             env={**os.environ, "COLUMNS": "200"},
             check=False,
         )

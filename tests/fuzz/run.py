@@ -8,13 +8,14 @@ folder of findings, and the campaign goes on with the next batch.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -88,20 +89,20 @@ def run_batch(campaign: Campaign, number: int, tally: Tally, shrink: bool = Fals
 
 
 def _limited(work: Callable[[], Any], seconds: int) -> Any:
-    """Do some work, or raise TooSlow after so many seconds of the clock."""
+    """Do some work, or raise TooSlow after so many seconds of processor time."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise TooSlow(f"no answer after {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         return work()
     except TooSlow as slow:
         raise AssertionError(str(slow)) from None
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
 
 
 def _story(problem: BaseException) -> str:
@@ -112,16 +113,14 @@ def _story(problem: BaseException) -> str:
 
 def run(
     names: list[str], minutes: float, base: int, folder: Path, shrink: bool
-) -> dict[str, Tally]:
-    """Go round the campaigns until the time is over; each round costs each the same share."""
+) -> Iterator[dict[str, Tally]]:
+    """Go round the campaigns until the time is over; yields the tallies after every batch."""
     tallies = {name: Tally() for name in names}
     end = time.monotonic() + 60.0 * minutes
-    round_number = 0
-    while True:
+    for number in itertools.count(base * 100_000):
         for name in names:
             if time.monotonic() >= end:
-                return tallies
-            number = base * 100_000 + round_number
+                return
             story = run_batch(CAMPAIGNS[name], number, tallies[name], shrink)
             if story is not None:
                 headline = _headline(story)
@@ -129,9 +128,9 @@ def run(
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{_file_name(name)}-{number}.txt").write_text(story, encoding="utf-8")
                 print(f"FINDING {name} seed {number}: {headline}", flush=True)
-        round_number += 1
+            yield tallies
         done = sum(t.cases for t in tallies.values())
-        print(f"round {round_number}: {done} cases", flush=True)
+        print(f"round {number - base * 100_000 + 1}: {done} cases", flush=True)
 
 
 def _headline(story: str) -> str:
@@ -184,15 +183,17 @@ def main() -> int:
     parser.add_argument("--shrink", action="store_true", help="look for the smallest example")
     given_options = parser.parse_args()
     names = [name for name in CAMPAIGNS if given_options.only in name]
-    tallies = run(
+    tallies: dict[str, Tally] = {}
+    for tallies in run(
         names, given_options.minutes, given_options.seed, given_options.findings,
         given_options.shrink,
-    )  # fmt: skip
-    found = document(tallies, given_options.seed, given_options.minutes)
-    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
-    if given_options.out is not None:
-        given_options.out.write_text(text, encoding="utf-8")
-    print(text)
+    ):  # fmt: skip
+        if given_options.out is not None:
+            found = document(tallies, given_options.seed, given_options.minutes)
+            text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+            given_options.out.write_text(text, encoding="utf-8")
+    for name, tally in tallies.items():
+        print(f"{tally.cases:7d} cases  {tally.seconds:7.1f} s  {name}")
     return int(any(t.findings for t in tallies.values()))
 
 
