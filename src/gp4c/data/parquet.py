@@ -7,6 +7,7 @@ import os
 import posixpath
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,15 +61,17 @@ def parquet_files(source: Any) -> ParquetFiles:
     system: Any = None
     for item in given:
         text = os.fspath(item)
+        head, name = _split_pattern(text)
+        here, base = fs.LocalFileSystem(), head
         if "://" in text:
-            head, name = _split_pattern(text)
             try:
-                system, base = fs.FileSystem.from_uri(head)
+                here, base = fs.FileSystem.from_uri(head)
             except (OSError, ValueError) as error:
-                raise PanelDataError(f"{text!r} cannot be opened: {error}") from None
-        else:
-            system = system or fs.LocalFileSystem()
-            base, name = _split_pattern(text)
+                reason = str(error).splitlines()[0].rstrip(".")
+                raise PanelDataError(f"{text!r} cannot be opened: {reason}") from None
+        if system is not None and here != system:
+            raise PanelDataError(f"all files must be in one place; {text!r} is in another")
+        system = here
         found += _matches(system, base or ".", name, text)
     return ParquetFiles(system, tuple(found))
 
@@ -95,7 +98,8 @@ def _matches(system: Any, base: str, pattern: str, shown: str) -> list[str]:
             raise PanelDataError(f"there is no file or folder {shown!r}")
         listed = system.get_file_info(fs.FileSelector(base, recursive=True))
     except OSError as error:
-        raise PanelDataError(f"{shown!r} cannot be read: {error}") from None
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise PanelDataError(f"{shown!r} cannot be read: {reason}") from None
     files = sorted(entry.path for entry in listed if entry.type == fs.FileType.File)
     if pattern:
         found = [path for path in files if _fits(posixpath.relpath(path, base), pattern)]
@@ -138,9 +142,9 @@ class ParquetSource(PanelSource):
     def batches(self) -> Iterator[RowBatch]:
         """Read the files one after the other."""
         first = 0
-        for number in range(len(self.files.paths)):
+        for number, size in enumerate(self._sizes):
             yield from self.file_batches(number, first)
-            first += self.files.open(number).metadata.num_rows
+            first += size
 
     def file_batches(self, number: int, first: int = 0) -> Iterator[RowBatch]:
         """Read one file; `first` is the number of its first row in the whole source."""
@@ -156,6 +160,16 @@ class ParquetSource(PanelSource):
         except (pa.ArrowException, OSError) as error:
             raise PanelDataError(f"{shown} is damaged: {str(error).splitlines()[0]}") from None
 
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Rows of each file."""
+        return [self.files.open(k).metadata.num_rows for k in range(len(self.files.paths))]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, from the ends of the files."""
+        return sum(self._sizes)
+
     def _file(self, number: int) -> Any:
         file, shown = self.files.open(number), self.files.shown(number)
         for role, name in self.reader.names.items():
@@ -165,7 +179,7 @@ class ParquetSource(PanelSource):
 
     def locate(self, rows: Sequence[int]) -> str:
         """Name rows by file and position."""
-        sizes = [self.files.open(k).metadata.num_rows for k in range(len(self.files.paths))]
+        sizes = self._sizes
         ends = np.cumsum(sizes)
         number = [int(np.searchsorted(ends, row, side="right")) for row in rows]
         return " and ".join(

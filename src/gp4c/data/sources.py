@@ -51,6 +51,11 @@ class PanelSource:
         """Read all rows once, a batch at a time."""
         raise NotImplementedError
 
+    @property
+    def n_rows(self) -> int | None:
+        """Number of rows, if it is known before they are read."""
+        return None
+
     def locate(self, rows: Sequence[int]) -> str:
         """Name rows by their numbers in the whole source."""
         return frame_rows(rows)
@@ -105,6 +110,11 @@ class ArraySource(PanelSource):
         names = {role: role for role in ("subject", "start", "stop", "count", "exposure")}
         super().__init__(RowReader(names, panel.time_unit), panel.window)
         self.panel = panel
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.panel.n_intervals
 
     def batches(self) -> Iterator[RowBatch]:
         """Read slices of the arrays."""

@@ -19,8 +19,9 @@ from gp4c.design.moments import CHUNK, PairMoments, Places, PointMoments
 
 Floats = NDArray[np.float64]
 
-#: different intervals up to which they are kept one by one
-MOST_DISTINCT = 10_000
+#: different intervals up to which they are kept one by one; a fit to nodes takes as long as one
+#: to about so many
+MOST_DISTINCT = 5_000
 #: rows with events that are kept to measure the error of the compression
 SAMPLE = 2_000
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain, zip_longest
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -25,6 +29,11 @@ Say = Callable[[str], None]
 
 #: subjects up to which their labels and spans are kept for per-subject results
 MOST_SUBJECTS = 5_000_000
+#: threads that take batches in turn; the same on every machine, so that sums are added in the same
+#: order everywhere
+THREADS = 2
+#: characters of the bar that shows how much has been read
+_BAR = 20
 
 
 @dataclass(frozen=True)
@@ -74,46 +83,78 @@ class Pass:
 
     def finish(self, effect: str | None, locate: Callable[[list[int]], str]) -> PanelSums:
         """Check what concerns rows of different batches, and sum up the subjects."""
-        if not self.parts:
-            raise PanelDataError("the source is empty; it needs at least one row")
-        spans = Spans.joined(self.parts).ordered()
-        self.parts = []
-        check_overlaps(spans, locate, self._user_time)
-        first, _ = subject_totals(spans)
-        return PanelSums(
-            self.stream.finish(),
-            None if effect is None else sum_subjects(spans, effect != "weight"),
-            len(first),
-            spans if len(first) <= MOST_SUBJECTS else None,
-            self.labels if len(first) <= MOST_SUBJECTS else {},
-        )
+        return finish([self], effect, locate)
 
-    def _user_time(self, unit: float) -> float:
+    def user_time(self, unit: float) -> float:
+        """A unit time in the data's unit."""
         return self.window[0] + unit * (self.window[1] - self.window[0])
 
 
-def sum_rows(
-    batches: Iterable[RowBatch],
-    window: tuple[float, float],
-    *,
-    effect: str | None,
-    locate: Callable[[list[int]], str],
-    say: Say | None = None,
+def finish(
+    passes: Sequence[Pass], effect: str | None, locate: Callable[[list[int]], str]
 ) -> PanelSums:
-    """Pass over batches once."""
-    one_pass, began, n_rows = Pass(window), time.perf_counter(), 0
-    for batch in batches:
-        one_pass.add(batch)
-        n_rows += len(batch)
-        if say is not None:
-            speed = n_rows / (time.perf_counter() - began)
-            say(f"reading: {n_rows:,} rows, {speed:,.0f} per second")
-    return one_pass.finish(effect, locate)
+    """Join passes that took batches in turn; check and sum up what concerns several batches."""
+    used = [one for one in passes if one.parts]
+    if not used:
+        raise PanelDataError("the source is empty; it needs at least one row")
+    in_turn = chain.from_iterable(zip_longest(*(one.parts for one in used)))
+    spans = Spans.joined([part for part in in_turn if part is not None]).ordered()
+    for one in used:
+        one.parts = []
+    check_overlaps(spans, locate, used[0].user_time)
+    first, _ = subject_totals(spans)
+    few = len(first) <= MOST_SUBJECTS
+    return PanelSums(
+        reduce(add, (one.stream.finish() for one in used)),
+        None if effect is None else sum_subjects(spans, effect != "weight"),
+        len(first),
+        spans if few else None,
+        reduce(dict.__or__, (one.labels for one in used)) if few else {},
+    )
 
 
 def sum_source(source: PanelSource, *, effect: str | None, say: Say | None = None) -> PanelSums:
     """Pass over a source once, in this process."""
-    return sum_rows(source.batches(), source.window, effect=effect, locate=source.locate, say=say)
+    passes = [Pass(source.window) for _ in range(THREADS)]
+    meter = None if say is None else Meter(say, source.n_rows)
+    with ThreadPoolExecutor(THREADS) as pool:
+        running: list[Future[None] | None] = [None] * THREADS
+        for number, batch in enumerate(source.batches()):
+            turn = number % THREADS
+            _wait(running[turn])
+            running[turn] = pool.submit(passes[turn].add, batch)
+            if meter is not None:
+                meter.add(len(batch))
+        for one in running:
+            _wait(one)
+    return finish(passes, effect, source.locate)
+
+
+def _wait(running: Future[None] | None) -> None:
+    """Wait for a batch to be summed up, and raise what it raised."""
+    if running is not None:
+        running.result()
+
+
+class Meter:
+    """Tells how many rows have been read, and how fast."""
+
+    def __init__(self, say: Say, total: int | None = None) -> None:
+        self._say, self._total = say, total
+        self._began, self._rows = time.perf_counter(), 0
+
+    def add(self, n_rows: int) -> None:
+        """Tell that more rows have been read."""
+        self._rows += n_rows
+        speed = self._rows / (time.perf_counter() - self._began)
+        self._say(f"reading{self._bar()}: {self._rows:,} rows, {speed:,.0f} per second")
+
+    def _bar(self) -> str:
+        if not self._total:
+            return ""
+        share = min(self._rows / self._total, 1.0)
+        full = int(share * _BAR)
+        return f" {'━' * full}{'┄' * (_BAR - full)} {share:.0%}"
 
 
 def add_sums(one: PanelSums, two: PanelSums) -> PanelSums:

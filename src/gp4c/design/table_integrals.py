@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from gp4c.design.quadrature import Grid, IntervalIntegrals
 
@@ -82,6 +83,27 @@ def _basis(times: Floats) -> tuple[NDArray[np.intp], tuple[Floats, ...]]:
 def between(table: Table, start: Floats, stop: Floats) -> Floats:
     """Integrals over intervals from a table: (n,), or (n, S) for S functions."""
     return _cubic(stop, *table) - _cubic(start, *table)
+
+
+def summed_between(
+    table: Table, start: Floats, stop: Floats, weight: Floats, first: NDArray[np.intp]
+) -> Floats:
+    """Weighted sums of integrals of S functions over runs of intervals, (len(first), S).
+
+    A run begins at each of the positions `first`, the first of which is 0. Eight weights per
+    interval, as a sparse matrix: many functions cost little more than one.
+    """
+    columns, values = [], []
+    for times, sign in ((stop, weight), (start, -weight)):
+        cell, basis = _basis(times)
+        columns += [cell, cell + (TABLE + 1), cell + 1, cell + (TABLE + 2)]
+        values += [sign * part for part in basis]
+    ends = 8 * np.append(first, len(start))
+    shape = (len(first), 2 * (TABLE + 1))
+    rows = sparse.csr_array(
+        (np.stack(values, axis=1).ravel(), np.stack(columns, axis=1).ravel(), ends), shape
+    )
+    return np.asarray(rows @ np.concatenate(table))
 
 
 def _cubic(times: Floats, level: Floats, slope: Floats) -> Floats:

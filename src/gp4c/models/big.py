@@ -7,6 +7,7 @@ result says how far the objective is from that of the rows (docs/maths_scale.md)
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import replace
@@ -25,7 +26,7 @@ from gp4c.design.kernels import KERNELS, SquaredExponential
 from gp4c.design.observations import Observations
 from gp4c.design.streaming import PanelSums, Say, sum_source
 from gp4c.design.subject_sums import Spans, subject_totals
-from gp4c.design.table_integrals import TableIntegrals, between
+from gp4c.design.table_integrals import TableIntegrals, summed_between
 from gp4c.inference.dispersion import Dispersion, poisson_dispersion
 from gp4c.inference.exposure import SUBJECT_COSTS
 from gp4c.inference.forecasting import SubjectHistories
@@ -52,17 +53,27 @@ MOST_WORK = 3e6
 #: rows in memory from which even few different intervals go the way of sums: per subject and
 #: iteration they cost more than nodes
 MOST_ROWS = 200_000
+#: different intervals up to which models that cannot do with sums are fitted to the rows
+MOST_BY_ROW = 10_000
+#: what sums cannot do: attributes of a model, and what they must be
+SUPPORTED = {"optimizer": "natural", "method": "vi", "formula": None}
 #: subjects whose expected counts are computed at once
 SUBJECTS_AT_ONCE = 1 << 15
 #: the sparsest nodes: functions of this length-scale
 COARSEST = 0.2
 
 
-def is_large(panel: PanelCounts, events: RecurrentEvents | None = None) -> bool:
+def is_large(model: Any, panel: PanelCounts, events: RecurrentEvents | None = None) -> bool:
     """Whether a panel in memory goes the way of sums: so many rows or different intervals."""
-    if events is not None or panel.n_intervals <= MOST_DISTINCT:
+    most = MOST_DISTINCT if next(_unsupported(model), None) is None else MOST_BY_ROW
+    if events is not None or panel.n_intervals <= most:
         return False
-    return panel.n_intervals > MOST_ROWS or len(panel.distinct()) > MOST_DISTINCT
+    return panel.n_intervals > MOST_ROWS or len(panel.distinct()) > most
+
+
+def _unsupported(model: Any) -> Iterator[str]:
+    """Attributes of a model that sums do not serve."""
+    return (name for name, usual in SUPPORTED.items() if getattr(model, name, usual) != usual)
 
 
 def as_source(panel: Any) -> PanelSource:
@@ -94,9 +105,11 @@ def fit_large(
     """
     _check_supported(model, events)
     source = as_source(panel)
+    began = time.perf_counter()
     sums = _sums(source, model.effect, client, say)
+    told = None if say is None else _with_speed(say, sums, time.perf_counter() - began)
     with one_blas_thread():
-        problem, fit, model.compression_ = _fit_sums(model, sums, source.window, say)
+        problem, fit, model.compression_ = _fit_sums(model, sums, source.window, told)
         store_fit(model, problem, fit)
         _store_subjects(model, source, sums, problem, fit)
     model.time_unit_ = source.time_unit
@@ -105,17 +118,21 @@ def fit_large(
     warn_unless_converged(model, fit.best)
 
 
+def _with_speed(say: Say, sums: PanelSums, seconds: float) -> Say:
+    """Also tell how many rows there are, and how fast they were read."""
+    n_rows = sums.intervals.n_rows
+    return lambda text: say(f"{text} ({n_rows:,.0f} rows, {n_rows / seconds:,.0f} per second)")
+
+
 def _check_supported(model: Any, events: RecurrentEvents | None) -> None:
     """Say what does not work on sums, and what does."""
     if events is not None:
         raise ValueError("events= goes with a PanelCounts in memory, and without client=")
-    for name, usual in (("optimizer", "natural"), ("method", "vi"), ("formula", None)):
-        value = getattr(model, name, usual)
-        if value != usual:
-            raise ValueError(
-                f"{name}={value!r} needs the rows themselves; with data of this size use "
-                f"{name}={usual!r}, or fit a sample of subjects"
-            )
+    for name in _unsupported(model):
+        raise ValueError(
+            f"{name}={getattr(model, name)!r} needs the rows themselves; with data of this size "
+            f"use {name}={SUPPORTED[name]!r}, or fit a sample of subjects"
+        )
 
 
 def _sums(source: PanelSource, effect: str | None, client: Any, say: Say | None) -> PanelSums:
@@ -314,9 +331,9 @@ def _effects(
     for subjects, mine in _expected(problem, optima, spans, first):
         expected[subjects] = mine @ weights
         effects[subjects] = 0.0
-        for k, part in enumerate(fit.parts):
+        for part, one in zip(fit.parts, np.ascontiguousarray(mine.T), strict=True):
             cost, shape = SUBJECT_COSTS[problem.effect or "gamma"], part.optimum.hyper.shape
-            effects[subjects] += part.weight * cost.weight(totals[subjects], mine[:, k], shape)
+            effects[subjects] += part.weight * cost.weight(totals[subjects], one, shape)
     return effects, expected
 
 
@@ -336,9 +353,10 @@ def _expected(
     for begin in range(0, len(first), SUBJECTS_AT_ONCE):
         subjects = slice(begin, min(begin + SUBJECTS_AT_ONCE, len(first)))
         rows = slice(ends[subjects.start], ends[subjects.stop])
-        inside = between(tables, spans.start[rows], spans.stop[rows])
-        inside *= problem.data.rate * spans.exposure[rows, None]
-        yield subjects, np.add.reduceat(inside, first[subjects] - rows.start, axis=0)
+        yield subjects, summed_between(
+            tables, spans.start[rows], spans.stop[rows],
+            problem.data.rate * spans.exposure[rows], first[subjects] - rows.start,
+        )  # fmt: skip
 
 
 def _dispersion(

@@ -6,9 +6,11 @@ never leave the workers. What a lost worker had is computed again by the schedul
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,7 @@ from numpy.typing import NDArray
 from gp4c.data.batches import RowReader
 from gp4c.data.parquet import ParquetSource
 from gp4c.data.sources import DaskSource, PanelSource, read_partition
-from gp4c.design.streaming import PanelSums, Pass, Say, add_sums, sum_source
+from gp4c.design.streaming import Meter, PanelSums, Pass, Say, add_sums, sum_source
 from gp4c.exceptions import MissingExtraError, PanelDataError
 
 Keys = NDArray[np.uint64]
@@ -39,7 +41,8 @@ def sum_on_cluster(
     source: PanelSource, client: Any, *, effect: str | None, say: Say | None = None
 ) -> PanelSums:
     """Pass over a source once, on the workers of `client` (or of Dask's current scheduler)."""
-    tasks = _tasks(source, effect)
+    topic = None if client is None or say is None else f"gp4c-rows-{uuid4().hex}"
+    tasks = _tasks(source, effect, topic)
     if tasks is None:  # rows that are in this process are summed up here
         return sum_source(source, effect=effect, say=say)
     if say is not None:
@@ -48,7 +51,8 @@ def sum_on_cluster(
     if client is None:
         found: PartSums = total.compute()
     else:
-        found = client.compute(total, retries=RETRIES).result()
+        with _heard(client, topic, say, source.n_rows):
+            found = client.compute(total, retries=RETRIES).result()
     if found.sums is None:
         raise PanelDataError("the source is empty; it needs at least one row")
     if effect is not None:
@@ -56,7 +60,21 @@ def sum_on_cluster(
     return found.sums
 
 
-def _tasks(source: PanelSource, effect: str | None) -> list[Any] | None:
+@contextmanager
+def _heard(client: Any, topic: str | None, say: Say | None, n_rows: int | None) -> Iterator[None]:
+    """Tell what workers report of the rows that they have read."""
+    if topic is None or say is None:
+        yield
+        return
+    meter = Meter(say, n_rows)
+    client.subscribe_topic(topic, lambda event: meter.add(event[1]))
+    try:
+        yield
+    finally:
+        client.unsubscribe_topic(topic)
+
+
+def _tasks(source: PanelSource, effect: str | None, topic: str | None) -> list[Any] | None:
     """One delayed sum for each partition or file; None if the rows are in this process."""
     if not isinstance(source, DaskSource | ParquetSource):
         return None
@@ -65,11 +83,11 @@ def _tasks(source: PanelSource, effect: str | None) -> list[Any] | None:
     if isinstance(source, DaskSource):
         one = delayed(_sum_frame)
         return [
-            one(part, number, source.reader, window, effect)
+            one(part, number, source.reader, window, effect, topic)
             for number, part in enumerate(source.parts())
         ]
     one = delayed(_sum_file)
-    return [one(source, number, window, effect) for number in range(len(source.files.paths))]
+    return [one(source, number, window, effect, topic) for number in range(len(source.files.paths))]
 
 
 def _delayed() -> Callable[..., Any]:
@@ -99,30 +117,38 @@ def add_parts(one: PartSums, two: PartSums) -> PartSums:
 
 
 def _sum_frame(
-    frame: Any, number: int, reader: RowReader, window: tuple[float, float], effect: str | None
-) -> PartSums:
+    frame: Any, number: int, reader: RowReader, window: tuple[float, float], effect: str | None,
+    topic: str | None,
+) -> PartSums:  # fmt: skip
     """Sums of one partition of a dask.dataframe."""
     if not len(frame):
         return PartSums(None, np.zeros(0, dtype=np.uint64))
     one_pass = Pass(window)
     one_pass.add(read_partition(reader, frame, number))
-    return _finish(one_pass, effect, lambda rows: f"partition {number}")
+    return _finish(one_pass, effect, lambda rows: f"partition {number}", topic)
 
 
 def _sum_file(
-    source: ParquetSource, number: int, window: tuple[float, float], effect: str | None
-) -> PartSums:
+    source: ParquetSource, number: int, window: tuple[float, float], effect: str | None,
+    topic: str | None,
+) -> PartSums:  # fmt: skip
     """Sums of one Parquet file."""
     one_pass = Pass(window)
     for batch in source.file_batches(number):
         one_pass.add(batch)
     if not one_pass.parts:
         return PartSums(None, np.zeros(0, dtype=np.uint64))
-    return _finish(one_pass, effect, lambda rows: source.files.shown(number))
+    return _finish(one_pass, effect, lambda rows: source.files.shown(number), topic)
 
 
-def _finish(one_pass: Pass, effect: str | None, locate: Callable[[list[int]], str]) -> PartSums:
+def _finish(
+    one_pass: Pass, effect: str | None, locate: Callable[[list[int]], str], topic: str | None
+) -> PartSums:
     sums = one_pass.finish(effect, locate)
+    if topic is not None:
+        from distributed import get_worker
+
+        get_worker().log_event(topic, int(sums.intervals.n_rows))
     spans = sums.spans
     keys = np.zeros(0, dtype=np.uint64) if spans is None else np.unique(spans.key)
     mixed = keys * np.uint64(0x9E3779B97F4A7C15)

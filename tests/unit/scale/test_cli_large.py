@@ -43,6 +43,34 @@ def test_a_pattern_of_files_is_one_table(folder: Path) -> None:
     assert max(len(line) for line in said.splitlines()) <= 80
 
 
+def test_a_pattern_that_the_shell_has_expanded_is_one_table(folder: Path) -> None:
+    one, two = folder / "one.parquet", folder / "two.parquet"
+    done = run(f"fit {one} {two} --effect none --out {folder}/results --quiet")
+    assert done.exit_code == 0, done.output
+    assert gp4c.load_model(folder / "results" / "fit.json").compression_["n_rows"] == 400
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ("nowhere://visits/*.parquet", "'nowhere://visits/*.parquet' cannot be opened: "),
+        ("mock:///visits/*.parquet", "there is no file or folder 'mock:///visits/*.parquet'"),
+        ("{uri}/no*.parquet", "no file matches "),
+        ("{folder}/one.parquet {folder}/visits.csv", "'visits.csv' is not a readable Parquet file"),
+        ("{folder}/one.parquet mock:///visits", "all files must be in one place"),
+        ("{folder} --subject nobody", "there is no column 'nobody'"),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_read_are_one_sentence(folder: Path, files: str, said: str) -> None:
+    (folder / "visits.csv").write_text("subject,start,stop,count\na,0,1,2\n")
+    done = run(f"fit {files.format(folder=folder, uri=folder.as_uri())}")
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert done.stderr.startswith("gp4c: ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -11,13 +11,18 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from large_panels import irregular_frame
 
 import gp4c
+from gp4c.cli.large import on_cluster
 from gp4c.exceptions import PanelDataError
+from gp4c.experiments.running import run_tasks
+from gp4c.experiments.store import Store, Task, without_times
+from gp4c.models.cluster import sum_on_cluster
 
 dask_frame = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
@@ -152,6 +157,86 @@ def test_a_bad_row_on_a_worker_is_named_here(client: object) -> None:
     source = gp4c.scan_panel(dask_frame.from_pandas(rows, npartitions=1), window=WINDOW)
     with pytest.raises(PanelDataError, match=r"found -3 \(row 17 of partition 0\)"):
         model().fit(source, client=client)
+
+
+# -- the command line ------------------------------------------------------------------------
+
+
+def test_the_command_line_fits_on_the_workers(client: object, tmp_path: Path) -> None:
+    rows = frame()
+    for number in range(3):
+        part = rows[rows["subject"] % 3 == number]
+        part.to_parquet(tmp_path / f"{number}.parquet", index=False)
+    address = client.scheduler.address  # type: ignore[attr-defined]
+    files = [str(tmp_path / f"{number}.parquet") for number in range(3)]  # as a shell gives them
+    command = [sys.executable, "-m", "gp4c", "fit", *files, "--effect", "none"]
+    before = tasks_done(client)
+    done = subprocess.run(
+        [*command, "--scheduler", address, "--out", str(tmp_path / "out")],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert tasks_done(client) > before
+    here = gp4c.GP4C(effect=None, random_state=0).fit(gp4c.scan_panel(files))
+    there = gp4c.load_model(tmp_path / "out" / "fit.json")
+    assert there.objective_ == pytest.approx(here.objective_, rel=SAME_ANSWER)
+    times = np.linspace(*there.window_, 30)
+    np.testing.assert_allclose(there.intensity(times), here.intensity(times), rtol=1e-6)
+
+
+def test_rows_are_told_as_workers_read_them(client: object) -> None:
+    told: list[str] = []
+    source = gp4c.scan_panel(by_subject(3), window=WINDOW)
+    sum_on_cluster(source, client, effect=None, say=told.append)
+    assert told[0] == "reading 3 partitions on the cluster"
+    deadline = time.monotonic() + 20
+    while len(told) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert told[-1].startswith(f"reading: {len(frame()):,} rows, ")
+
+
+# -- what goes through joblib ----------------------------------------------------------------
+
+
+def tasks_done(client: object) -> int:
+    """Steps of tasks that the scheduler has seen."""
+    return client.run_on_scheduler(  # type: ignore[attr-defined,no-any-return]
+        lambda dask_scheduler: dask_scheduler.transition_counter
+    )
+
+
+@pytest.mark.parametrize("what", ["cross-validation", "bootstrap", "permutations"])
+def test_joblib_runs_on_the_workers_with_the_same_answer(client: object, what: str) -> None:
+    panel, constant = gp4c.load_dataset("bladder"), gp4c.HomogeneousPoisson(effect="gamma")
+
+    def answer() -> object:
+        if what == "cross-validation":
+            models = {"constant": constant, "paper": gp4c.GP4C.paper()}
+            return gp4c.cross_validate(models, panel, n_splits=2).to_numpy()
+        if what == "bootstrap":
+            fitted = gp4c.NPMLE().fit(panel).bootstrap(n=8, random_state=0)
+            return np.concatenate([draws.ravel() for draws in fitted.bootstrap_.values()])
+        return gp4c.compare(panel, by="treatment", model=constant, n_permutations=499).p_value
+
+    here, before = answer(), tasks_done(client)
+    with joblib.parallel_config(backend="dask"):
+        there = answer()
+    assert tasks_done(client) > before
+    np.testing.assert_allclose(there, here, rtol=1e-12)
+
+
+def test_trials_of_the_paper_run_on_the_workers(client: object, tmp_path: Path) -> None:
+    tasks = [
+        Task.of("inducing", trial=trial, seed=5, numbers=[8], names=["b=0.3"]) for trial in range(2)
+    ]
+    here, there = Store(tmp_path / "here"), Store(tmp_path / "there")
+    assert run_tasks(tasks, here, jobs=1) == []
+    with on_cluster(client.scheduler.address):  # type: ignore[attr-defined]
+        assert run_tasks(tasks, there) == []
+    records = [list(store.found(tasks).values()) for store in (here, there)]
+    assert len(records[1]) == 2
+    assert without_times(records[0]) == without_times(records[1])  # bit for bit
 
 
 def test_a_worker_killed_in_mid_fit_changes_nothing(

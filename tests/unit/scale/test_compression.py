@@ -15,7 +15,7 @@ from gp4c.design.moments import CELLS, PairMoments
 from gp4c.design.observations import observe
 from gp4c.design.quadrature import Grid, IntervalIntegrals
 from gp4c.design.streaming import add_sums
-from gp4c.design.table_integrals import TableIntegrals
+from gp4c.design.table_integrals import TableIntegrals, summed_between
 from gp4c.inference.hyper import Problem
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.big import resolution_for
@@ -160,3 +160,20 @@ def test_integrals_by_table_agree_with_those_by_nodes_and_are_their_own_adjoint(
     for k in range(2):
         there, back = weight @ table.apply(values[:, k]), table.transpose(weight) @ values[:, k]
         assert there == pytest.approx(back, rel=1e-11)
+
+
+def test_weighted_sums_of_integrals_from_a_table(rng: np.random.Generator) -> None:
+    grid = Grid.on(np.linspace(0, 1, 41), 10)
+    waves = np.array([3.0, 11.0, 25.0])
+    table = TableIntegrals(grid, np.zeros(0), np.zeros(0)).table(
+        np.cos(grid.nodes[:, None] * waves)
+    )
+    start = rng.uniform(0, 0.7, 50)
+    stop, weight = start + rng.uniform(0.01, 0.3, 50), rng.uniform(0.5, 2.0, 50)
+    first = np.array([0, 1, 4, 30])
+    each = (
+        weight[:, None] * (np.sin(stop[:, None] * waves) - np.sin(start[:, None] * waves)) / waves
+    )
+    direct = [part.sum(axis=0) for part in np.split(each, first[1:])]
+    found = summed_between(table, start, stop, weight, first)
+    np.testing.assert_allclose(found, direct, atol=1e-11)

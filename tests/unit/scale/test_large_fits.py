@@ -92,8 +92,10 @@ def test_what_needs_the_rows_says_so() -> None:
 
 
 def test_small_panels_go_their_usual_way() -> None:
-    assert not is_large(irregular_panel(n_subjects=1000))
-    assert is_large(irregular_panel(n_subjects=2100))
+    few, some, many = (irregular_panel(n_subjects=n) for n in (990, 1010, 2100))
+    default, needs_rows = gp4c.GP4C(), gp4c.GP4C.paper()
+    assert [is_large(default, panel) for panel in (few, some, many)] == [False, True, True]
+    assert [is_large(needs_rows, panel) for panel in (few, some, many)] == [False, False, True]
 
 
 def test_a_source_without_events_has_an_answer() -> None:

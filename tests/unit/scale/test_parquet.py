@@ -109,3 +109,11 @@ def test_a_file_system_that_fails_is_quoted() -> None:
     with pytest.raises(PanelDataError, match=r"'visits' cannot be read: the disk is on fire"):
         _matches(Broken(), "visits", "", "visits")
     assert ParquetFiles(Broken(), ("a/b.parquet",)).shown(0) == "the file 'b.parquet'"
+
+
+def test_files_of_two_file_systems_are_refused(tmp_path: Path) -> None:
+    irregular_frame(3).to_parquet(tmp_path / "a.parquet")
+    with pytest.raises(PanelDataError, match=r"all files must be in one place; 'mock:///b' is in"):
+        parquet_files([tmp_path, "mock:///b"])
+    both = parquet_files([tmp_path, (tmp_path / "a.parquet").as_uri()])
+    assert len(both.paths) == 2

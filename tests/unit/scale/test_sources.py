@@ -74,6 +74,38 @@ def test_subjects_cut_by_batches_are_joined_again(folder: Path) -> None:
     )
 
 
+@pytest.mark.usefixtures("many")
+def test_batches_that_threads_take_in_turn_add_up(folder: Path) -> None:
+    whole = sum_source(gp4c.scan_panel(folder), effect="gamma")
+    parts = [sum_source(gp4c.scan_panel(folder, batch_rows=n), effect="gamma") for n in (7, 7, 50)]
+    for part in parts:
+        for one, two in (
+            (part.intervals.nodes.pairs, whole.intervals.nodes.pairs),
+            (part.intervals.nodes.points, whole.intervals.nodes.points),
+            (part.subjects.number, whole.subjects.number),
+            (part.subjects.events, whole.subjects.events),
+        ):
+            np.testing.assert_allclose(one, two, rtol=0, atol=1e-12 * np.abs(two).sum())
+        assert part.labels == whole.labels
+    np.testing.assert_array_equal(  # bit for bit, whichever thread is faster
+        parts[0].intervals.nodes.pairs, parts[1].intervals.nodes.pairs
+    )
+
+
+def test_reading_is_shown_with_rows_and_speed(folder: Path) -> None:
+    told: list[str] = []
+    sum_source(gp4c.scan_panel(folder, batch_rows=50), effect=None, say=told.append)
+    assert [text.split(": ")[0] for text in told[::3]] == [
+        "reading ━━━┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄┄ 17%",
+        "reading ━━━━━━━━━━━━━┄┄┄┄┄┄┄ 67%",
+    ]
+    assert told[-1].startswith(f"reading {'━' * 20} 100%: 300 rows, ")
+    assert told[-1].endswith(" per second")
+    told.clear()
+    sum_source(gp4c.scan_panel([irregular_frame(4)]), effect=None, say=told.append)
+    assert told[0].startswith("reading: 20 rows, ")  # of frames nobody knows how many come
+
+
 def test_rows_in_any_order_are_the_same_spans() -> None:
     frame = irregular_frame(60, gaps=True)
     mixed = frame.sample(frac=1, random_state=1)
