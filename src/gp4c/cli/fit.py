@@ -24,15 +24,16 @@ from gp4c.cli.estimators import (
     make_estimator,
     with_covariates,
 )
-from gp4c.cli.large import SchedulerOption, fit_in_parts, in_parts, scan_source
+from gp4c.cli.large import FilesArgument, SchedulerOption, fit_in_parts, in_parts, scan_source
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.tables import FileArgument, TableOptions, read_source, takes_table
+from gp4c.cli.tables import TableOptions, read_source, takes_table
+from gp4c.plain import printable
 
 
 @takes_table
 def fit(
-    file: FileArgument,
+    files: FilesArgument,
     table: TableOptions,
     scheduler: SchedulerOption = None,
     model: EstimatorOption = Estimator.GP4C,
@@ -51,16 +52,17 @@ def fit(
     Prints a summary; with --out also writes the fitted model (fit.json), its curves
     (curves.csv), effects of covariates (effects.csv), plots and the summary.
 
-    Files named by a pattern, such as "visits/*.parquet", may be larger than memory.
+    Parquet files in a folder, or named by a pattern such as visits/*.parquet, are one table, which
+    may be larger than memory.
 
     Example: gp4c fit visits.csv --out results
     """
     with working("fitting", quiet=quiet or as_json) as say:
-        if in_parts(file, scheduler):
-            source = scan_source(file, table, by=by, formula=formula)
+        if in_parts(files, scheduler):
+            source = scan_source(files, table, by=by, formula=formula)
             fitted = fit_in_parts(source, make_estimator(model, effect, seed), scheduler, say)
         else:
-            panel = with_covariates(read_source(file, table), formula, table.drop_missing)
+            panel = with_covariates(read_source(files[0], table), formula, table.drop_missing)
             fitted = fit_groups(
                 panel, by, lambda: make_estimator(model, effect, seed, formula),
                 bootstraps=bootstrap, seed=seed, say=say,
@@ -102,7 +104,7 @@ class FitResult:
         for group, summary in zip(self.fitted, self.summaries, strict=True):
             head = "" if group.name is None else f"== {self.by}: {group.name} ==\n\n"
             parts.append(f"{head}{summary}")
-        return "\n\n".join(parts)
+        return printable("\n\n".join(parts))
 
     def json(self) -> str:
         """The same for programs."""

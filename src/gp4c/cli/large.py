@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -11,6 +12,15 @@ import typer
 from gp4c.cli.estimators import FittedGroup
 from gp4c.cli.tables import TableOptions
 
+FilesArgument: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE...",
+        help="CSV (also gzipped) or Parquet file, - for standard input, "
+        "or the name of a data set that comes with gp4c. Several Parquet files, a folder, "
+        "a pattern or an address (s3://...) are one table, read in parts.",
+    ),
+]
 SchedulerOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -26,14 +36,17 @@ PATIENCE = 20
 _WHOLE = ("origin", "time", "cumulative", "delimiter", "decimal", "encoding", "by", "formula")
 
 
-def in_parts(file: str, scheduler: str | None = None) -> bool:
-    """Whether a table is read in parts: a folder, a pattern, an address, or for a cluster."""
-    if scheduler is not None or "://" in file or Path(file).is_dir():
+def in_parts(files: list[str], scheduler: str | None = None) -> bool:
+    """Whether a table is read in parts: files, a folder, a pattern, an address, for a cluster."""
+    if scheduler is not None or len(files) > 1:
+        return True
+    (file,) = files
+    if "://" in file or Path(file).is_dir():
         return True
     return any(sign in file for sign in "*?[") and not Path(file).exists()
 
 
-def scan_source(file: str, table: TableOptions, **more: Any) -> Any:
+def scan_source(files: list[str], table: TableOptions, **more: Any) -> Any:
     """Open a table that is read in parts; options that need it whole are refused."""
     from gp4c.data.sources import scan_panel
 
@@ -42,7 +55,7 @@ def scan_source(file: str, table: TableOptions, **more: Any) -> Any:
         if options.pop(name, None):
             flag = name.replace("_", "-")
             raise typer.BadParameter(f"--{flag} needs one file that fits in memory")
-    return scan_panel(file, missing=table.missing, **options)
+    return scan_panel(files, missing=table.missing, **options)
 
 
 def fit_in_parts(
@@ -57,12 +70,24 @@ def fit_in_parts(
     if scheduler is None:
         fit_large(model, source, say=say)
     else:
-        with _connected(scheduler) as client:
+        with connected(scheduler) as client:
             fit_large(model, source, client=client, say=say)
     return [FittedGroup(None, None, model)]
 
 
-def _connected(scheduler: str) -> Any:
+@contextmanager
+def on_cluster(scheduler: str | None) -> Iterator[None]:
+    """Let everything that goes through joblib run on a cluster, if one is named."""
+    if scheduler is None:
+        yield
+        return
+    from joblib import parallel_config
+
+    with connected(scheduler), parallel_config(backend="dask"):
+        yield
+
+
+def connected(scheduler: str) -> Any:
     """A client of a running scheduler."""
     from gp4c.exceptions import MissingExtraError
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gp4c.cli.estimators import QuietOption
+from gp4c.cli.large import on_cluster
 from gp4c.cli.outputs import say_written
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ def reproduce(
     ] = None,
     trials: Annotated[int, typer.Option(min=1, help="Trials of each setting.")] = 40,
     jobs: Annotated[int, typer.Option(help="Processes; -1 for one per core.")] = -1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Dask scheduler (tcp://...) whose workers run trials."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of all that is random.")] = 0,
     out: Annotated[
         Path, typer.Option("--out", metavar="DIR", help="Folder for the page and its figures.")
@@ -93,7 +100,7 @@ def reproduce(
     asked = {what_.value for what_ in what or [What.ALL]}
     names = [name for name in NAMES if name in asked or "all" in asked]
     plan, store = Plan(trials, seed), _store(cache or out / "cache", source, report_only)
-    with _showing(quiet) as progress, _resumable(store):
+    with on_cluster(scheduler), _showing(quiet) as progress, _resumable(store):
         made = run_and_render(names, plan, store, jobs=jobs, run=not report_only, progress=progress)
     _write_and_tell(made, plan, store, [out, *([docs] if docs else [])], names, quiet)
     if made.failed:

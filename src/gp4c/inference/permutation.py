@@ -23,6 +23,7 @@ studentised statistic is asymptotically free of nuisance, so the level holds app
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -213,22 +214,38 @@ def permutation_p_value(
     """Statistic of the labels given, and its p-value among random relabellings.
 
     (1 + #{permuted ≥ observed}) / (1 + n_permutations), which is valid for any number of
-    permutations.
+    permutations. They run where ``joblib.parallel_config`` says: in this process, or on a
+    cluster.
 
     Parameters
     ----------
     groups : (K,)
         Labels 0 … G − 1.
     """
+    from joblib import Parallel, delayed, effective_n_jobs
+
     weights = bin_weights(scores.edges, scores.rate, kind)
     observed = float(statistics(scores, groups[None], weights)[0])
-    chunk = max(1, _CHUNK // max(len(groups), 1))
-    n_above = 0
-    for first in range(0, n_permutations, chunk):
-        size = min(chunk, n_permutations - first)
-        labels = rng.permuted(np.tile(groups, (size, 1)), axis=1)
-        n_above += int((statistics(scores, labels, weights) >= observed * (1 - 1e-9)).sum())
-    return observed, (1 + n_above) / (1 + n_permutations)
+    at_once = -(-n_permutations // max(1, effective_n_jobs(None)))
+    chunk = max(1, min(at_once, _CHUNK // max(len(groups), 1)))
+    n_above = Parallel()(
+        delayed(_n_above)(scores, labels, weights, observed * (1 - 1e-9))
+        for labels in _relabelled(groups, n_permutations, chunk, rng)
+    )
+    return observed, (1 + sum(n_above)) / (1 + n_permutations)
+
+
+def _relabelled(
+    groups: Indices, n: int, chunk: int, rng: np.random.Generator
+) -> Iterator[NDArray[np.intp]]:
+    """Random relabellings, (at most chunk, K) at a time; the same for every chunk."""
+    for first in range(0, n, chunk):
+        yield rng.permuted(np.tile(groups, (min(chunk, n - first), 1)), axis=1)
+
+
+def _n_above(scores: SubjectScores, labels: NDArray[np.intp], weights: Floats, limit: float) -> int:
+    """Relabellings whose statistic reaches the limit."""
+    return int((statistics(scores, labels, weights) >= limit).sum())
 
 
 def _by_subject(rows: Floats, subject: Indices, n_subjects: int) -> Floats:
