@@ -116,7 +116,11 @@ CASES: dict[str, Case] = {
     ),
     "GP4C.paper": Case(
         lambda: gp4c.GP4C.paper(n_inducing=8, random_state=2),
-        exempt={"unit": _UNITS, "merging": "its prior mean is an average over subjects"},
+        exempt={
+            "unit": _UNITS,
+            "merging": "its prior mean is an average over subjects",
+            "splitting": "it stops early, on a path that rounding can turn",
+        },
     ),
     "GP3": Case(
         lambda: gp4c.GP3(n_inducing=8),
