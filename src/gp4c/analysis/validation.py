@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +41,8 @@ def cross_validate(
     n_splits : int
         Folds: each subject is held out once. With `test_size`: random splits.
     n_jobs : int, optional
-        Processes (joblib); every backend gives the same numbers.
+        Processes (joblib), or those of the backend that ``joblib.parallel_config`` chose, such
+        as Dask; the numbers are the same everywhere.
     test_size : float, optional
         Share of subjects held out, for repeated random splits instead of folds.
     random_state : int
@@ -74,9 +77,10 @@ def cross_validate(
         raise ValueError("there is no model to validate")
     splits = _splits(panel, n_splits, test_size, random_state)
     tasks = [(name, model, k) for k in range(len(splits)) for name, model in models.items()]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_fit_and_score)(model, panel, *splits[k]) for _, model, k in tasks
-    )
+    with _quiet():  # of fits in this process, threads included: filters belong to a process
+        found = Parallel(n_jobs=n_jobs)(
+            delayed(_fit_and_score)(model, panel, *splits[k], os.getpid()) for _, model, k in tasks
+        )
     scores = pd.DataFrame(index=pd.RangeIndex(len(splits), name="split"), columns=list(models))
     each: dict[str, list[list[float]]] = {name: [] for name in models}
     for (name, _, k), (score, subjects) in zip(tasks, found, strict=True):
@@ -170,13 +174,25 @@ def _splits(
     return splits
 
 
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings of overdispersion: scores on others say it better."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OverdispersionWarning)
+        yield
+
+
 def _fit_and_score(
-    model: Any, panel: PanelCounts, train: NDArray[np.intp], test: NDArray[np.intp]
+    model: Any,
+    panel: PanelCounts,
+    train: NDArray[np.intp],
+    test: NDArray[np.intp],
+    parent: int,
 ) -> tuple[float, list[float] | None]:
+    """Fit a fresh model and score it; `parent` is the process that has seen to warnings."""
     held_out = panel[test]
     fresh = type(model)(**model.get_params())
-    with warnings.catch_warnings():  # scores on others say it better
-        warnings.simplefilter("ignore", OverdispersionWarning)
+    with nullcontext() if os.getpid() == parent else _quiet():
         fresh.fit(panel[train])
     subjects = None
     if hasattr(fresh, "score_subjects"):

@@ -1,8 +1,11 @@
 """Cross-validation: the same splits for all, whatever labels, order and number of processes."""
 
+import warnings
+
+import joblib
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import gp4c
 from gp4c.analysis.validation import cross_validate, score_differences
@@ -53,6 +56,30 @@ def test_labels_row_order_and_processes_change_nothing(scores, panel):
     )
     again = cross_validate(MODELS, shuffled, n_jobs=2)
     assert_allclose(again.to_numpy(), scores.to_numpy(), rtol=1e-7)
+
+
+def test_threads_give_the_same_and_leave_filters_of_warnings_alone(scores, panel):
+    before = list(warnings.filters)
+    with joblib.parallel_config(backend="threading", n_jobs=4):
+        threaded = cross_validate(MODELS, panel)
+    assert_array_equal(threaded, scores)
+    assert warnings.filters == before
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Dask's own dependencies
+def test_a_dask_cluster_gives_the_same(panel):
+    distributed = pytest.importorskip("distributed")
+    models = {**MODELS, "GP4C": gp4c.GP4C(count_term="pointwise", hyper="optimize")}
+    here = cross_validate(models, panel, n_splits=2)
+    with (
+        distributed.Client(
+            n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None
+        ),
+        joblib.parallel_config(backend="dask"),
+    ):
+        there = cross_validate(models, panel, n_splits=2)
+    assert_array_equal(there, here)
+    assert there.attrs == here.attrs
 
 
 def test_differences_are_paired_with_their_errors(scores):
