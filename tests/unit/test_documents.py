@@ -56,6 +56,19 @@ def test_the_examples_are_found():
     assert len(having("python")) >= 4
 
 
+def shown(path):
+    """Lines that a document says are printed: indented, after a block of code or "prints"."""
+    text = path.read_text(encoding="utf-8")
+    found = re.findall(r"^(?:```|prints)\n\n((?:    .*\n)+)", text, flags=re.MULTILINE)
+    return [line[4:].rstrip() for block in found for line in block.splitlines()]
+
+
+def test_the_outputs_are_found():
+    guide = ROOT / "docs" / "guide"
+    lines = [len(shown(guide / f"{name}.md")) for name in ("compare", "covariates", "forecast")]
+    assert lines == [6, 11, 6]
+
+
 @pytest.mark.parametrize("path", having("python"), ids=lambda p: p.name)
 def test_python_examples_run(path, workplace, capsys):
     if "import arviz" in path.read_text(encoding="utf-8"):
@@ -67,6 +80,8 @@ def test_python_examples_run(path, workplace, capsys):
         for line, code in blocks(path, "python"):
             # blank lines in front keep the line numbers of the document in a traceback
             exec(compile("\n" * line + code, str(path), "exec"), namespace)
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in shown(path) if line not in printed] == []
 
 
 @pytest.mark.parametrize("path", having("console"), ids=lambda p: p.name)
