@@ -1,0 +1,58 @@
+"""What the guide to forecasts says of their calibration is what was measured."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOUND = json.loads(
+    (ROOT / "benchmarks" / "results" / "forecast_pit.json").read_text(encoding="utf-8")
+)["forecasts"]
+NAMES = {"gamma": "simulated, gamma frailty", "lognormal": "simulated, lognormal frailty"}
+
+
+@pytest.fixture(scope="module")
+def guide():
+    return (ROOT / "docs" / "guide" / "forecast.md").read_text(encoding="utf-8")
+
+
+def p_text(value):
+    return "< 0.001" if value < 0.001 else f"{value:.3f}" if value < 0.01 else f"{value:.2f}"
+
+
+def test_the_table_is_the_result(guide):
+    rows = [
+        f"| {NAMES.get(name, name)} | {row['forecasts']:,} | {p_text(row['ks_p_value'])} | "
+        f"{p_text(row['chi_square_p_value'])} | {row['below_0.05']:.3f} | "
+        f"{row['above_0.95']:.3f} | {row['inside_90%_interval']:.2f} |"
+        for name, row in FOUND.items()
+    ]
+    assert [row for row in rows if row not in guide] == []
+    assert guide.count("\n| ") - len(rows) == 7  # the table of subjects=, and two headers
+
+
+def test_no_departure_is_seen_where_the_model_is_right():
+    own = FOUND["gamma"]
+    assert own["forecasts"] == 2000
+    assert min(own["ks_p_value"], own["chi_square_p_value"]) > 0.01
+    assert sum(own["histogram"]) == own["forecasts"]
+
+
+def test_the_sentence_about_the_fleet_is_what_is_printed(guide):
+    (printed,) = re.findall(r"^    (\d+) \((\d+)–(\d+)\) events in", guide, flags=re.MULTILINE)
+    said = re.search(
+        r"^(\d+) failures are to be expected, and between (\d+) and (\d+)", guide, re.M
+    )
+    assert said.groups() == printed
+
+
+def test_the_readme_of_the_benchmarks_says_the_same():
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    gamma, lognormal = (
+        [f"{FOUND[name][key]:.2f}" for key in ("ks_p_value", "chi_square_p_value")]
+        for name in ("gamma", "lognormal")
+    )
+    assert f"Kolmogorov–Smirnov p = {gamma[0]}, χ² with 20 bins p = {gamma[1]}" in text
+    assert f"lognormal frailties: {lognormal[0]} and {lognormal[1]}" in text.replace("\n", " ")
