@@ -38,6 +38,7 @@ def options() -> argparse.Namespace:
         "--modules", nargs="*", help="only modules whose path contains one of these"
     )
     parser.add_argument("--part", default="1/1", help="share of the mutants, such as 1/2 and 2/2")
+    parser.add_argument("--reverse", action="store_true", help="begin at the end, beside another")
     return parser.parse_args()
 
 
@@ -108,6 +109,7 @@ def main() -> None:
         mutants = [m for m in mutants if any(part in m.module for part in chosen.modules)]
     place, parts = map(int, chosen.part.split("/"))
     mutants = mutants[place - 1 :: parts]
+    mutants = mutants[:: -1 if chosen.reverse else 1]
     print(f"{len(mutants)} mutants", flush=True)
     for before, limit in pairwise((0.0, *ROUNDS)):
         for mutant in mutants:

@@ -87,6 +87,8 @@ def _series(name: str, values: Any) -> pd.Series[Any]:
         return pd.Series(np.fromiter(values, dtype=object, count=len(values)))
     try:
         return pd.Series(values)
+    except OverflowError:  # pandas before 3, of a whole number beyond floats
+        return pd.Series(list(values), dtype=object)
     except ValueError as error:
         raise PanelDataError(f"column {name!r} is not one-dimensional: {error}") from None
 
