@@ -83,7 +83,7 @@ def test_the_rules_integrate_gamma_transforms(shape: float, tol: float) -> None:
         return float((np.exp(-t) - np.exp(-shape * np.log1p(t / shape))) @ weight)
 
     total = sum(by(*rule) for rule in panel_rules(tol))
-    assert_allclose(total, exact, rtol=0.0, atol=tol)
+    assert_allclose(total, exact, rtol=0.0, atol=tol / 4)  # of what all panels may err together
     if shape >= concentration_limit(tol):
         assert_allclose(by(*concentrated_rule(tol)), exact, rtol=0.0, atol=tol)
 
