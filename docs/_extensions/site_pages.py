@@ -14,7 +14,11 @@ from benchmark_page import benchmark_page
 #: sections of the reference: title, folders of the package, further modules with their members
 SECTIONS = (
     ("Data", ("data",), ("gp4c.data.intensities",)),
-    ("Models", ("models",), ("gp4c.models.forecast", "gp4c.models.arviz_export")),
+    (
+        "Models",
+        ("models",),
+        ("gp4c.models.forecast", "gp4c.models.subject_effects", "gp4c.models.arviz_export"),
+    ),
     ("Analysis", ("analysis",), ("gp4c.analysis.comparison", "gp4c.analysis.diagnostics")),
     (
         "Plots",

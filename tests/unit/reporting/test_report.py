@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -130,6 +131,7 @@ def test_text_of_users_stays_text(visits):
 def test_groups_are_compared_and_forecast(visits):
     quick = gp4c.GP4C(effect="gamma", count_term="pointwise", hyper="optimize", n_inducing=8)
     found = compare(visits, "arm", quick, n_permutations=19)
+    found = replace(found, shared_log_bayes_factor=16.5)
     stops = np.array([13.0, 14.0])
     forecasts = {
         name: (stops, forecast(model, np.full(2, 12.0), stops, "all", n_draws=500))
@@ -144,6 +146,8 @@ def test_groups_are_compared_and_forecast(visits):
     assert series["y"][-1] == pytest.approx(expected, rel=1e-4)
     assert len(shown["fan"]["series"]) == 2
     assert f"p = {found.p_value:.4f}" in html
+    assert "16.5 nats for one curve per group (odds above 1000 to 1)" in html
+    assert "whether the curves differ at all, in level or in shape" in html
 
 
 @pytest.mark.parametrize(
