@@ -9,11 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gp4c.exceptions import PanelDataError
+
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
 
 Floats = NDArray[np.float64]
+
+#: with more, rounding of the bound (1e10 events: 5e-5 nats) hides what its optimiser looks for
+MOST_EVENTS = 1e10
 
 
 @dataclass(frozen=True)
@@ -118,6 +123,11 @@ def observe(
     start, stop = (rows.start - window[0]) / length, (rows.stop - window[0]) / length
     times = events.time if events is not None else np.zeros(0)
     totals = _totals(panel, events)
+    if totals.sum() > MOST_EVENTS:
+        raise PanelDataError(
+            f"Gaussian-process estimators take at most {MOST_EVENTS:g} events; found "
+            f"{totals.sum():g}: with so many, NPMLE and HomogeneousPoisson leave little open"
+        )
     at_risk = float(rows.exposure @ (stop - start)[rows.interval])
     rate = max(float(totals.sum()), 1.0) / at_risk
     shape = (rows.n_subjects, len(start))

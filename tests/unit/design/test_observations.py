@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
 from gp4c.design.observations import Observations, observe
+from gp4c.exceptions import PanelDataError
 from problems import visits_panel
 from tolerances import ROUNDING
 
@@ -94,3 +95,11 @@ def test_without_events_the_unit_rate_is_one_event_in_the_whole_exposure() -> No
     data = observe(panel, None, WINDOW)
     assert_allclose(data.exposure @ (data.stop - data.start), 1.0, **ROUNDING)
     assert data.constant == 0.0
+
+
+def test_more_events_than_the_bound_can_resolve_are_refused() -> None:
+    """The search over length-scales came back empty or did not end; found by the fuzz campaign."""
+    table = {"subject": [1, 2], "start": [0.0, 0.0], "stop": [1.0, 2.0], "count": [2**53, 0]}
+    panel = PanelCounts.from_frame(table)
+    with pytest.raises(PanelDataError, match=r"at most 1e\+10 events; found 9.0072e\+15"):
+        observe(panel, None, panel.window)
