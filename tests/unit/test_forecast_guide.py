@@ -1,9 +1,11 @@
 """What the guide to forecasts says of their calibration is what was measured."""
 
+import importlib.util
 import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -56,3 +58,50 @@ def test_the_readme_of_the_benchmarks_says_the_same():
     )
     assert f"Kolmogorov–Smirnov p = {gamma[0]}, χ² with 20 bins p = {gamma[1]}" in text
     assert f"lognormal frailties: {lognormal[0]} and {lognormal[1]}" in text.replace("\n", " ")
+
+
+# -- the study itself ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def study():
+    place = ROOT / "benchmarks" / "forecast_pit.py"
+    spec = importlib.util.spec_from_file_location("forecast_pit", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_data_sets_depend_on_their_number_and_have_visits_to_forecast(study):
+    first, again, other = (study.simulated(k, "gamma") for k in (3, 3, 4))
+    assert first.count.tolist() == again.count.tolist() != other.count.tolist()
+    assert first.n_subjects == study.N_TRAINING + study.N_HELD_OUT
+    assert np.bincount(first.subject_index).min() >= 2
+    assert first.window == (0.0, study.WEEKS)
+
+
+def test_a_summary_tells_right_forecasts_from_wrong_ones(study):
+    u = np.random.default_rng(0).uniform(size=2000)
+    right = study.summarise({"0": {"lower": u, "upper": u, "pit": u}})
+    assert min(right["ks_p_value"], right["chi_square_p_value"]) > 0.01
+    assert right["inside_90%_interval"] == pytest.approx(0.9, abs=0.02)
+    tails = np.concatenate([u[:1000], 0.03 * u[1000:1500], 1 - 0.03 * u[1500:]])
+    wrong = study.summarise({"0": {"lower": tails, "upper": tails, "pit": tails}})
+    assert wrong["ks_p_value"] < 1e-10
+    assert wrong["below_0.05"] == pytest.approx(0.275, abs=0.02)
+    assert wrong["inside_90%_interval"] == pytest.approx(0.45, abs=0.02)
+
+
+def test_an_interrupted_study_resumes(study, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(study, "PARTIAL", tmp_path / "partial.json")
+    made = []
+
+    def tasks():
+        for name in "ab":
+            yield "gamma", name, lambda n=name: made.append(n) or {"pit": [0.5]}
+
+    monkeypatch.setattr(study, "tasks", tasks)
+    study.PARTIAL.write_text(json.dumps({"gamma": {"a": {"pit": [0.1]}}}))
+    assert study.run() == {"gamma": {"a": {"pit": [0.1]}, "b": {"pit": [0.5]}}}
+    assert made == ["b"]
+    assert json.loads(study.PARTIAL.read_text())["gamma"]["b"] == {"pit": [0.5]}
