@@ -29,8 +29,10 @@ format: $(VENV)/.dev
 
 # Campaigns that take longer than a test may; results are committed and quoted on docs/reliability.md.
 MINUTES ?= 10
+FUZZ_MINUTES ?= $(MINUTES)
+FUZZ_SEED ?= 0
 fuzz: $(VENV)/.dev
-	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(MINUTES) --out fuzz/results.json
+	cd tests && ../$(BIN)/python -m fuzz.run --minutes $(FUZZ_MINUTES) --seed $(FUZZ_SEED) --out fuzz/results.json
 
 trust: $(VENV)/.dev
 	$(BIN)/python tests/trust/campaign.py $(MINUTES)
