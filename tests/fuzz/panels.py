@@ -216,7 +216,7 @@ def event_histories(draw: st.DrawFn) -> gp4c.RecurrentEvents:
         windows[label] = ((origin + low) * unit, (origin + high) * unit)
         shares = draw(st.lists(st.floats(0.0, 1.0, exclude_min=True), max_size=8))
         times = [windows[label][0] + s * (windows[label][1] - windows[label][0]) for s in shares]
-        rows += [(label, t) for t in times if windows[label][0] < t <= windows[label][1]]
-        rows.append((label, None))
+        seen = [(label, t) for t in times if windows[label][0] < t <= windows[label][1]]
+        rows += seen or [(label, None)]
     table = pd.DataFrame(rows, columns=["subject", "time"])
     return gp4c.RecurrentEvents.from_frame(table, window=windows)

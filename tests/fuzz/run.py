@@ -31,8 +31,6 @@ import gp4c
 
 from .campaigns import CAMPAIGNS, Campaign
 
-RESULTS = Path(__file__).with_name("results.json")
-
 
 class TooSlow(BaseException):
     """A case that took longer than its limit; not an Exception, so that nothing catches it."""
@@ -143,11 +141,12 @@ def _file_name(name: str) -> str:
     return "".join(c if c.isalnum() else "-" for c in name)
 
 
-def document(tallies: dict[str, Tally], base: int, minutes: float) -> dict[str, Any]:
-    """The results as they are kept."""
+def one_run(tallies: dict[str, Tally], base: int, minutes: float) -> dict[str, Any]:
+    """What one call tried, with what, and what it found."""
+    tried = {name: t for name, t in tallies.items() if t.cases}
     return {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "seed": base,
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         "minutes": minutes,
         "versions": {
             "gp4c": gp4c.__version__,
@@ -156,20 +155,32 @@ def document(tallies: dict[str, Tally], base: int, minutes: float) -> dict[str, 
             "scipy": scipy.__version__,
             "hypothesis": hypothesis.__version__,
         },
-        "cases": sum(t.cases for t in tallies.values()),
-        "campaigns": {
-            name: {
-                "cases": t.cases,
-                "refused": t.refused,
-                "cpu_seconds": t.seconds,
-                "slowest_case": t.slowest,
-                "first_seed": min(t.seeds, default=None),
-                "last_seed": max(t.seeds, default=None),
-                "findings": t.findings,
-            }
-            for name, t in tallies.items()
-        },
+        "cases": {name: t.cases for name, t in tried.items()},
+        "refused": {name: t.refused for name, t in tried.items() if t.refused},
+        "last_seed": {name: max(t.seeds) for name, t in tried.items()},
+        "slowest_case": {name: t.slowest for name, t in tried.items()},
+        "cpu_seconds": round(sum(t.seconds for t in tried.values()), 1),
+        "findings": [f"{name}, {text}" for name, t in tried.items() for text in t.findings],
     }
+
+
+def write_results(path: Path, run: dict[str, Any]) -> None:
+    """Add a run to the file of results, in place of an earlier one with the same seed."""
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    runs = [other for other in known.get("runs", []) if other["seed"] != run["seed"]] + [run]
+    totals: dict[str, int] = {}
+    for each in runs:
+        for name, cases in each["cases"].items():
+            totals[name] = totals.get(name, 0) + cases
+    content = {
+        "cases": sum(totals.values()),
+        "cases_by_campaign": totals,
+        "fixed": known.get("fixed", []),
+        "open": known.get("open", []),
+        "runs": runs,
+    }
+    text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8")
 
 
 def main() -> int:
@@ -189,9 +200,8 @@ def main() -> int:
         given_options.shrink,
     ):  # fmt: skip
         if given_options.out is not None:
-            found = document(tallies, given_options.seed, given_options.minutes)
-            text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
-            given_options.out.write_text(text, encoding="utf-8")
+            found = one_run(tallies, given_options.seed, given_options.minutes)
+            write_results(given_options.out, found)
     for name, tally in tallies.items():
         print(f"{tally.cases:7d} cases  {tally.seconds:7.1f} s  {name}")
     return int(any(t.findings for t in tallies.values()))

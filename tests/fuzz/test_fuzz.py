@@ -14,6 +14,8 @@ from fuzz.files import SPECIAL
 from fuzz.panels import random_panel
 from fuzz.properties import FindingError, check_bands, check_curves, check_estimator
 
+#: a label may be long, and cells that are empty everywhere are none
+READABLE = {"good", "good with mark and CRLF", "trailing delimiters", "10 MB in one line"}
 #: cases per estimator: seconds in all
 EXAMPLES = {"cheap": 8, "fair": 1}
 
@@ -43,7 +45,7 @@ def test_extreme_tables_and_malformed_files(name):
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_files(name):
     case = FileCase(SPECIAL[name], ".csv", "describe", ())
-    assert check_in_process(case) == name.startswith(("good", "trailing"))
+    assert check_in_process(case) == (name in READABLE)
 
 
 def test_a_large_panel(rng):
