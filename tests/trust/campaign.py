@@ -52,7 +52,7 @@ def signalled(minutes: float, place: Path) -> dict[str, dict[str, int]]:
 
 
 def resumed(place: Path, interruptions: int = 12) -> dict[str, Any]:
-    """Interrupt and kill ``gp4c reproduce`` in turn; in the end its numbers are those of one run."""
+    """Interrupt and kill ``gp4c reproduce`` in turn; in the end its numbers are a whole run's."""
 
     def command(out: Path) -> list[str]:
         return [sys.executable, str(HERE / "quick_reproduce.py"), str(out)]

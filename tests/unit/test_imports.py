@@ -13,7 +13,7 @@ PACKAGE = Path(gp4c.__file__).parent
 #: a folder may import from itself and from those before it; the command line from all
 ORDER = ("data", "design", "inference", "models", "analysis", "reporting", "experiments", "cli")
 #: modules at the top of the package that every folder may use
-OPEN_TO_ALL = {"exceptions", "atomic", "memory"}
+OPEN_TO_ALL = {"exceptions", "atomic", "memory", "plain"}
 #: too slow to load before they are needed
 HEAVY = {
     "dask",

@@ -18,6 +18,7 @@ from gp4c.inference.forecasting import intensity_paths
 from gp4c.inference.permutation import permutation_p_value, subject_scores
 from gp4c.inference.quantiles import simultaneous_level
 from gp4c.inference.threads import one_blas_thread
+from gp4c.plain import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -243,7 +244,7 @@ class Comparison:
 
     def summary(self) -> str:
         """The comparison in words: ratios, the permutation test, and what the evidence adds."""
-        return "\n".join(summary_lines(self))
+        return printable("\n".join(summary_lines(self)))
 
     __str__ = summary
 

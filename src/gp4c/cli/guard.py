@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TextIO
 
 from gp4c.cli import INTERRUPTED, leave
 from gp4c.exceptions import GP4CError, GP4CWarning
+from gp4c.plain import printable
 
 #: exit code of what the user can mend
 USER_ERROR = 2
@@ -34,7 +35,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 warnings.showwarning = _show_warning
                 command(*args, **options)
         except KeyboardInterrupt as stop:
-            print(f"gp4c: {str(stop) or 'interrupted'}", file=sys.stderr)
+            print(f"gp4c: {printable(str(stop)) or 'interrupted'}", file=sys.stderr)
             sys.exit(INTERRUPTED)
         except GP4CError as error:
             fail(in_options(str(error)))
@@ -73,7 +74,7 @@ def in_options(message: str) -> str:
 
 def fail(message: str) -> NoReturn:
     """Say what is wrong on stderr and exit with the code for user errors."""
-    first, *more = message.splitlines() or [""]
+    first, *more = printable(message).splitlines() or [""]
     print(f"gp4c: {first}", *more, sep="\n      ", file=sys.stderr)
     sys.exit(USER_ERROR)
 
@@ -88,6 +89,6 @@ def _show_warning(
 ) -> None:
     """Print our own warnings as one line; leave the others to Python's format."""
     if issubclass(category, GP4CWarning):
-        print(f"gp4c: warning: {message}", file=sys.stderr)
+        print(f"gp4c: warning: {printable(str(message))}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)

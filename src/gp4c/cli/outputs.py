@@ -9,6 +9,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
+from gp4c.plain import printable
+
 #: writes one file to the path it is given
 Writer: TypeAlias = Callable[[Path], object]
 
@@ -53,4 +55,4 @@ def write_all(folder: Path, writers: Mapping[str, Writer]) -> list[Path]:
 
 def say_written(paths: list[Path]) -> None:
     """Tell on stderr which files were written, so that stdout stays data."""
-    typer.echo("wrote " + ", ".join(str(path) for path in paths), err=True)
+    typer.echo("wrote " + printable(", ".join(str(path) for path in paths)), err=True)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from gp4c.plain import printable
+
 
 @contextmanager
 def working(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]]:
@@ -16,5 +18,5 @@ def working(text: str, *, quiet: bool = False) -> Iterator[Callable[[str], None]
     from rich.console import Console
     from rich.markup import escape
 
-    with Console(stderr=True).status(escape(text)) as status:
-        yield lambda text: status.update(escape(text))
+    with Console(stderr=True).status(escape(printable(text))) as status:
+        yield lambda text: status.update(escape(printable(text)))

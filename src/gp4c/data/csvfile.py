@@ -14,6 +14,7 @@ import numpy as np
 
 from gp4c.data.cells import MISSING_TEXT, numbers_in
 from gp4c.data.checks import SHOWN, Problems
+from gp4c.data.formula_guard import restored, restored_names
 from gp4c.data.frames import Table
 from gp4c.exceptions import PanelDataError
 
@@ -151,7 +152,7 @@ def _header(lines: _Lines, source: str, delimiter: str) -> list[str]:
     first = next(lines.rows(), None)
     if first is None:
         raise PanelDataError(f"{source} is empty; it needs a header and at least one row")
-    names = [name.strip() for name in first[1]]
+    names = restored_names([name.strip() for name in first[1]])
     if len(names) == 1:
         other = max((mark for mark in ",;\t| " if mark != delimiter), key=names[0].count)
         if names[0].count(other):
@@ -211,6 +212,7 @@ def _parse(
         columns = read(dict.fromkeys(header, text), block_size=min(len(data) + 1, 2**31 - 1))
         guessed = False
     for name, column in columns.items():
+        column = columns[name] = restored(column)
         if name == label:
             columns[name] = _as_written(column)
         elif not guessed or decimal != ".":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.checks import plural, shown_number
+from gp4c.plain import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,13 +54,17 @@ class PanelSummary:
     def __str__(self) -> str:
         width = max(len(name) for name in self.quantities)
         rows = [f"  {name:<{width}}  {_shown(value)}" for name, value in self.quantities.items()]
-        return "\n".join([self.title, *rows, *(f"Note: {remark}" for remark in self.remarks)])
+        notes = (f"Note: {remark}" for remark in self.remarks)
+        return printable("\n".join([self.title, *rows, *notes]))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        rows = [(name, _shown(value)) for name, value in self.quantities.items()]
-        return html_table(self.title, (), rows, self.remarks)
+        return html_table(self.title, (), self.texts(), self.remarks)
+
+    def texts(self) -> list[tuple[str, str]]:
+        """Names and values as they are printed."""
+        return [(name, _shown(value)) for name, value in self.quantities.items()]
 
 
 def summarise(panel: PanelCounts) -> PanelSummary:

@@ -29,6 +29,7 @@ from gp4c.models.forecast_inputs import (
     seed_of,
     windows,
 )
+from gp4c.plain import printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,6 +117,9 @@ class Forecast:
         return "a new subject" if self.subjects is None else f"all {self.n_subjects} subjects"
 
     def __str__(self) -> str:
+        return printable(self._text())
+
+    def _text(self) -> str:
         if self.draws.ndim > 1:
             text = self.to_frame().to_string(index=False, float_format=lambda x: f"{x:.4g}")
             return f"{text}\n{self.note}" if self.note else text

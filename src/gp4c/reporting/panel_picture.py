@@ -8,6 +8,7 @@ import numpy as np
 
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray
 from gp4c.exceptions import PanelDataError
+from gp4c.reporting.plot_style import any_script, shown_label
 
 if TYPE_CHECKING:
     import os
@@ -110,7 +111,7 @@ def save_panel_picture(
 
     figure: Figure = Figure(figsize=figure_size(panel), layout="constrained")
     plot_panel(panel, figure.subplots(), **options)
-    with replacing(path) as temporary:
+    with replacing(path) as temporary, any_script():
         figure.savefig(temporary, dpi=dpi)
 
 
@@ -236,9 +237,7 @@ def _label_axes(ax: Axes, panel: PanelCounts, row: IndexArray, order: str) -> No
 
 def _short(label: object) -> str:
     """Text of a label, cut if it is long; a dollar sign is not mathematics."""
-    text = str(label)
-    cut = text if len(text) <= _LONGEST_LABEL else text[: _LONGEST_LABEL - 1] + "…"
-    return cut.replace("$", r"\$")
+    return shown_label(label, _LONGEST_LABEL)
 
 
 def _add_key(ax: Axes, labels: list[str], colours: ListedColormap) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from gp4c.plain import printable
 
 if TYPE_CHECKING:
     import os
@@ -82,10 +87,18 @@ def time_label(unit: str | None) -> str:
 
 
 def safe(text: object) -> str:
-    """Text of a user in a plot: cut if long; a dollar sign is not mathematics."""
-    name = str(text)
-    cut = name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
-    return cut.replace("$", r"\$")
+    """Text of a user in a plot: cut if long; a dollar sign is not mathematics.
+
+    Matplotlib leaves out of its keys what begins with an underscore, hence the blank.
+    """
+    return shown_label(text, _LONGEST_NAME)
+
+
+def shown_label(text: object, longest: int) -> str:
+    """One line of plain text of at most so many characters, for Matplotlib."""
+    name = printable(" ".join(str(text)[: 2 * longest].split("\n")))
+    cut = name if len(name) <= longest else name[: longest - 1] + "…"
+    return (" " + cut if cut.startswith("_") else cut).replace("$", r"\$")
 
 
 def save_plot(
@@ -127,8 +140,16 @@ def save_figure(
     figure = Figure(figsize=size, layout="constrained")
     draw(figure)
     # the same picture gives the same file: no date, no random names inside an SVG
-    with replacing(path) as temporary, mpl.rc_context({"svg.hashsalt": "gp4c"}):
+    with replacing(path) as temporary, any_script(), mpl.rc_context({"svg.hashsalt": "gp4c"}):
         options: dict[str, Any] = {}
         if temporary.suffix == ".svg":
             options["metadata"] = {"Date": None}
         figure.savefig(temporary, dpi=dpi, **options)
+
+
+@contextmanager
+def any_script() -> Iterator[None]:
+    """Labels in scripts that the font lacks are drawn as boxes, without a warning for each."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from")
+        yield

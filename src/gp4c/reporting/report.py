@@ -266,7 +266,7 @@ class Report:
         if self.panel is None:
             return
         summary = self.panel.summary()
-        rows = [[name, str(text)] for name, text in _shown_quantities(summary)]
+        rows = summary.texts()
         half = -(-len(rows) // 2)
         yield warning_box(summary.remarks, "Note")
         yield (
@@ -339,13 +339,6 @@ def _plain(text: str) -> str:
     return escape(text)
 
 
-def _shown_quantities(summary: Any) -> Iterator[tuple[str, str]]:
-    """Names and texts of a panel's summary, as it prints them itself."""
-    lines = str(summary).splitlines()[1 : 1 + len(summary.quantities)]
-    for name, line in zip(summary.quantities, lines, strict=True):
-        yield name, line.strip().removeprefix(name).strip()
-
-
 def _summary_table(summary: ModelSummary) -> str:
     parts, section = [], ""
     for row in summary.rows:
@@ -364,11 +357,13 @@ def _panel_png(panel: PanelCounts) -> bytes:
     from matplotlib.figure import Figure
 
     from gp4c.reporting.panel_picture import figure_size, plot_panel
+    from gp4c.reporting.plot_style import any_script
 
     drawing = Figure(figsize=figure_size(panel), layout="constrained")
     plot_panel(panel, drawing.subplots())
     buffer = io.BytesIO()
-    drawing.savefig(buffer, format="png", dpi=130)
+    with any_script():
+        drawing.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()
 
 

@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from gp4c.inference.threads import one_blas_thread
+from gp4c.plain import printable
 from gp4c.reporting.summary_rows import Row, rows_of, title_of, warnings_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class ModelSummary:
         return {"title": self.title, **sections, "beware": list(self.remarks)}
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return printable("\n".join(self._lines()))
 
     __repr__ = __str__
 

@@ -1,0 +1,23 @@
+"""Text of users (labels, names of columns and files, units) made safe to show."""
+
+from __future__ import annotations
+
+import re
+
+#: what a terminal would obey instead of show: control characters but for the ends of lines and
+#: tabs, changes of the direction of writing, other line ends, halves of characters
+_COMMANDS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""The text with every control character written out, such as ``\x1b`` for an escape.
+
+    Examples
+    --------
+    >>> from gp4c.plain import printable
+    >>> print(printable("arm \x1b[31mred"))
+    arm \x1b[31mred
+    """
+    return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
