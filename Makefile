@@ -37,7 +37,7 @@ fuzz: $(VENV)/.dev
 trust: $(VENV)/.dev
 	$(BIN)/python tests/trust/campaign.py $(MINUTES)
 
-# Branches of src that the suite runs, and by which test: about three times as slow as the suite.
+# Branches of src that the suite runs, and by which test: about twice as slow as the suite.
 coverage: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(JOBS) --cov --cov-context=test --cov-report= \
 	  --junitxml=.coverage.xml -o junit_family=xunit1

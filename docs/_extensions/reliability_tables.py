@@ -27,21 +27,35 @@ def table(header, rows):
 
 
 def fuzz_table(path=TESTS / "fuzz" / "results.json"):
-    """Cases of the last campaign, by what they went through."""
+    """Cases of all runs, by what they went through, and what came of them."""
     found = read(path)
+    refused = Counter()
+    for run in found["runs"]:
+        refused.update(run["refused"])
     rows = [
-        (name, f"{c['cases']:,}", f"{c['refused']:,}", len(c["findings"]))
-        for name, c in found["campaigns"].items()
+        (name, f"{cases:,}", f"{refused[name]:,}")
+        for name, cases in found["cases_by_campaign"].items()
     ]
-    totals = [sum(int(str(row[k]).replace(",", "")) for row in rows) for k in (1, 2, 3)]
-    rows.append(("**all**", *(f"**{total:,}**" for total in totals)))
-    versions = found["versions"]
+    rows.append(("**all**", f"**{found['cases']:,}**", f"**{refused.total():,}**"))
+    runs, versions = found["runs"], found["runs"][-1]["versions"]
+    seeds = ", ".join(str(run["seed"]) for run in runs)
+    cpu = sum(run["cpu_seconds"] for run in runs) / 60
     words = (
-        f"{found['date']}, seed {found['seed']}, Python {versions['python']}, "
-        f"NumPy {versions['numpy']}, SciPy {versions['scipy']}."
+        f"Seeds {seeds}; {cpu:.0f} minutes of processor time; last on {runs[-1]['date']} with "
+        f"Python {versions['python']}, NumPy {versions['numpy']}, SciPy {versions['scipy']}. "
+        f"{len(found['fixed'])} findings were fixed, {len(found['open'])} are open."
     )
-    header = ("what is tried", "cases", "refused with a sentence", "findings still open")
-    return f"{table(header, rows)}\n\n{words}"
+    parts = [table(("what is tried", "cases", "refused with a sentence"), rows), words]
+    for title, key in (("Fixed", "fixed"), ("Open", "open")):
+        if found[key]:
+            parts.append(f"{title}:\n\n" + "\n".join(f"- {_line(item)}" for item in found[key]))
+    return "\n\n".join(parts)
+
+
+def _line(finding):
+    """A finding as one line of text."""
+    text = finding if isinstance(finding, str) else ": ".join(str(v) for v in finding.values())
+    return " ".join(text.split())
 
 
 def trust_table(path=TESTS / "trust" / "results.json"):

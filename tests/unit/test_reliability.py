@@ -36,6 +36,41 @@ def test_a_campaign_without_results_is_said_to_be_missing(tables, tmp_path):
     assert tables.or_pending(lambda: tables.fuzz_table(tmp_path / "none.json")) == "No results yet."
 
 
+def test_runs_of_the_fuzz_campaign_add_up(tables, tmp_path):
+    versions = {"python": "3.11.7", "numpy": "2.4.6", "scipy": "1.17.1"}
+    runs = [
+        {"seed": seed, "date": "2026-11-16", "versions": versions, "cpu_seconds": 90.0,
+         "refused": {"files": 7}} for seed in (0, 1)
+    ]  # fmt: skip
+    found = {"cases": 3000, "cases_by_campaign": {"files": 2000, "panels": 1000}, "runs": runs,
+             "fixed": ["a crash\non bytes"], "open": []}  # fmt: skip
+    (tmp_path / "r.json").write_text(json.dumps(found))
+    text = tables.fuzz_table(tmp_path / "r.json")
+    assert "| files | 2,000 | 14 |" in text
+    assert "| **all** | **3,000** | **14** |" in text
+    assert "Seeds 0, 1; 3 minutes" in text
+    assert "1 findings were fixed, 0 are open." in text
+    assert "- a crash on bytes" in text
+
+
+def test_kills_and_hostile_files_are_counted(tables, tmp_path):
+    found = {
+        "kills at every step of a write": {"a": {"kills": 30}, "b": {"kills": 12}},
+        "hostile model files": {"files": 9, "bytes: refused": 4, "values: refused": 3,
+                                "values: the same answer": 2},
+        "processes that got a signal": {"save, kill": {"old": 5, "new": 1},
+                                        "save, interrupt": {"old": 2}},
+        "reproduce, interrupted and resumed": {"records": 8, "SIGINT: exit 130": 2},
+    }  # fmt: skip
+    (tmp_path / "r.json").write_text(json.dumps(found))
+    text = tables.trust_table(tmp_path / "r.json")
+    assert "| 42 |" in text
+    assert "| 9 | 7 refused, 2 the same answer |" in text
+    assert "killed at a random moment | 6 |" in text
+    assert "(Ctrl-C) at a random moment | 2 |" in text
+    assert "| 2 stops | the 8 records of one run |" in text
+
+
 def test_at_least_95_percent_of_the_branches_are_run():
     found = results("mutation", "coverage.json")["all"]
     assert found["percent"] >= 95
