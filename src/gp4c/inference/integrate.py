@@ -320,6 +320,15 @@ def _level_shift(at: Optimum, q: Gaussian, deviation: float) -> Floats:
     return np.asarray(deviation * (q.covariance @ (q.mean + constant)))
 
 
+def level_spread(at: Optimum) -> tuple[float, Floats]:
+    """Standard deviation of the level l at an optimum, and what it adds to v."""
+    q = frailty_response(at)
+    _, up = Coordinates(at.hyper, True).direction(at.hyper)
+    curvature = float(up @ expected_curvature(at.work, at.hyper, q) @ up)
+    deviation = max(curvature, LEVEL_CURVATURE) ** -0.5
+    return deviation, _level_shift(at, q, deviation)
+
+
 def with_sign_patterns(
     problem: Problem, parts: list[Weighted], at: Optimum, deviation: float = 0.0
 ) -> tuple[list[Weighted], float]:

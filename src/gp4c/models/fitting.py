@@ -12,7 +12,7 @@ import numpy as np
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.estep import e_step
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
-from gp4c.inference.integrate import Weighted, integrate, with_sign_patterns
+from gp4c.inference.integrate import Weighted, integrate, level_spread, with_sign_patterns
 from gp4c.inference.mcmc import SamplerReport, sample_posterior
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
@@ -162,7 +162,7 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
     if hyper == "optimize":
         near = search(sketch, mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)[0]
         best = finished(problem, near, free=free, tol=tol, max_iter=max_iter)
-        return optimised_fit(problem, replace(best, path=near.path + best.path))
+        return optimised_fit(problem, replace(best, path=near.path + best.path), free[2])
     rough = max(tol, DESIGN_TOL)
     peaks = search(sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter)
     found = integrate(sketch, peaks, free=free, log_prior=weak_prior)
@@ -203,12 +203,17 @@ def single_fit(optimum: Optimum) -> Fit:
     return Fit(optimum, [Weighted(optimum, 1.0)], optimum.estep.evaluation.bound.total)
 
 
-def optimised_fit(problem: Problem, optimum: Optimum) -> Fit:
-    """The best hyper-parameters as the only ones, with all signs of f that the data allow."""
+def optimised_fit(problem: Problem, optimum: Optimum, free_level: bool) -> Fit:
+    """The best hyper-parameters as the only ones, with all signs of f that the data allow.
+
+    A learned level keeps its spread: a flat curve would be sure of it otherwise.
+    """
     fit = single_fit(optimum)
     if problem.count_term == "lemma2":  # the paper's: one Gaussian
         return fit
-    return replace(fit, parts=with_sign_patterns(problem, fit.parts, fit.best)[0])
+    deviation, shift = level_spread(optimum) if free_level else (0.0, None)
+    parts = [replace(part, shift=shift) for part in fit.parts]
+    return replace(fit, parts=with_sign_patterns(problem, parts, fit.best, deviation)[0])
 
 
 def store_fit(model: Any, problem: Problem, fit: Fit) -> None:

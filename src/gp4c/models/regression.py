@@ -149,7 +149,7 @@ def _finish(problem: Problem, best: Optimum, others: list[Optimum], settings: Se
             seed=settings.seed,
         )  # fmt: skip
     if settings.hyper == "optimize":
-        return optimised_fit(problem, best)
+        return optimised_fit(problem, best, isinstance(settings.mean, str))
     mean = unit_mean(problem, settings.mean)
     # the other peaks, of nearly the same coefficients, only say how far the grid must reach
     lower = [peak for peak in others if peak.value < best.value]
