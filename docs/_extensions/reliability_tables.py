@@ -58,33 +58,35 @@ def _line(finding):
     return " ".join(text.split())
 
 
+#: what the outcomes of hostile files are called in results, and on the page
+_LOADED = {"refused": "refused", "equal": "equal to the original", "loaded": "legal, loaded"}
+
+
 def trust_table(path=TESTS / "trust" / "results.json"):
-    """Kills, interruptions and hostile files of the last campaign."""
+    """Kills, interruptions and hostile files of the last campaign; parts not run are left out."""
     found = read(path)
-    steps = found["kills at every step of a write"].values()
-    files = found["hostile model files"]
-    kinds = Counter()
-    for key, number in files.items():
-        if key != "files":
-            kinds[key.split(": ", 1)[1]] += number
-    signals = Counter()
-    for scene, outcomes in found["processes that got a signal"].items():
-        signals[scene.rpartition(", ")[2]] += sum(outcomes.values())
-    resumed = found["reproduce, interrupted and resumed"]
-    files_said = ", ".join(f"{number:,} {kind}" for kind, number in sorted(kinds.items()))
-    rows = [
-        ("kills, one at every step of writing a file", f"{sum(s['kills'] for s in steps):,}",
-         "the old file or the new one, whole"),
-        ("processes killed at a random moment", f"{signals['kill']:,}",
-         "the old files, the new ones or none"),
-        ("processes interrupted (Ctrl-C) at a random moment", f"{signals['interrupt']:,}",
-         "one line, no traceback, no partial file"),
-        ("hostile model files loaded", f"{files['files']:,}", files_said),
-        ("`gp4c reproduce` stopped and started again",
-         f"{sum(v for k, v in resumed.items() if k != 'records'):,} stops",
-         f"the {resumed['records']:,} records of one run"),
-    ]  # fmt: skip
-    return table(("what was done", "times", "what was found"), rows)
+    rows = []
+    if steps := found.get("kills at every step of a write"):
+        kills = sum(scene["kills"] for scene in steps.values())
+        what = "kills, one at every step of writing files"
+        rows.append((what, f"{kills:,}", "each file the old one or the new one, whole"))
+    if signals := found.get("processes that got a signal"):
+        ends = {"kill": "the old files, the new ones or none",
+                "interrupt": "one line, no traceback, no partial file"}  # fmt: skip
+        for how, end in ends.items():
+            times = sum(sum(n.values()) for scene, n in signals.items() if scene.endswith(how))
+            rows.append((f"processes that got a signal ({how}) at random", f"{times:,}", end))
+    if files := found.get("hostile model files"):
+        kinds = Counter()
+        for key, number in files.items():
+            kinds[key.partition(": ")[2]] += number
+        said = ", ".join(f"{kinds[kind]:,} {word}" for kind, word in _LOADED.items() if kinds[kind])
+        rows.append(("hostile model files loaded", f"{files['files']:,}", said))
+    if resumed := found.get("reproduce, interrupted and resumed"):
+        what = "`gp4c reproduce` stopped and started again"
+        rows.append((what, f"{sum(resumed.values()):,}", "the records of an undisturbed run"))
+    note = f"\n\n{found['note']}" if "note" in found else ""
+    return table(("what was done", "times", "what was found"), rows) + note
 
 
 def coverage_table(path=TESTS / "mutation" / "coverage.json"):
