@@ -29,8 +29,8 @@ BATCH_ROWS = 1 << 20
 class PanelSource:
     """A panel that is not in memory: its rows come in batches, as often as they are needed.
 
-    Made by :func:`gp4c.scan_panel`; ``fit`` of :class:`gp4c.GP4C` and
-    :class:`gp4c.HomogeneousPoisson` takes it in place of a panel.
+    Made by :func:`gp4c.scan_panel`; ``fit`` of :class:`gp4c.GP4C` and :class:`gp4c.GP4CW` takes it
+    in place of a panel.
 
     Attributes
     ----------
@@ -38,6 +38,8 @@ class PanelSource:
         Given, or from the data: from the statistics of Parquet files where they have them, else
         by a pass over the data.
     time_unit : str or None
+    n_rows : int or None
+        None where it is not known before the rows are read.
     """
 
     def __init__(self, reader: RowReader, window: Any = None, notes: tuple[str, ...] = ()) -> None:

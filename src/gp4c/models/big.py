@@ -58,7 +58,7 @@ MOST_BY_ROW = 10_000
 #: what sums cannot do: attributes of a model, and what they must be
 SUPPORTED = {"optimizer": "natural", "method": "vi", "formula": None}
 #: subjects whose expected counts are computed at once
-SUBJECTS_AT_ONCE = 1 << 15
+SUBJECTS_AT_ONCE = 1 << 12
 #: the sparsest nodes: functions of this length-scale
 COARSEST = 0.2
 
