@@ -58,7 +58,7 @@ def test_a_pattern_that_the_shell_has_expanded_is_one_table(folder: Path) -> Non
         ("{uri}/no*.parquet", "no file matches "),
         ("{folder}/one.parquet {folder}/visits.csv", "'visits.csv' is not a readable Parquet file"),
         ("{folder}/one.parquet mock:///visits", "all files must be in one place"),
-        ("{folder} --subject nobody", "there is no column 'nobody'"),
+        ("{folder} --subject nobody", "has no column 'nobody' (for subject)"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_read_are_one_sentence(folder: Path, files: str, said: str) -> None:

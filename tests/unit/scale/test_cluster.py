@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from gp4c.cli.large import on_cluster
 from gp4c.exceptions import PanelDataError
 from gp4c.experiments.running import run_tasks
 from gp4c.experiments.store import Store, Task, without_times
+from gp4c.models.big import fit_large
 from gp4c.models.cluster import sum_on_cluster
 
 dask_frame = pytest.importorskip("dask.dataframe")
@@ -247,12 +247,18 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(
         time.sleep(0.5)
         return part
 
+    victim, told = cluster.workers[0], []
+
+    def kill_when_reading(text: str) -> None:
+        told.append(text)
+        if text.startswith("reading:") and victim.poll() is None:
+            victim.send_signal(signal.SIGKILL)
+
     source = gp4c.scan_panel(by_subject(8).map_partitions(slowly), window=WINDOW)
-    victim = cluster.workers[0]
-    killer = threading.Timer(1.2, victim.send_signal, (signal.SIGKILL,))
-    killer.start()
-    found = model().fit(source, client=client)
-    killer.join()
+    found = model()
+    fit_large(found, source, client=client, say=kill_when_reading)
     assert victim.wait(20) == -signal.SIGKILL
+    read_before = int(told[1].split()[1].replace(",", ""))  # "reading: 1,500 rows, ..."
+    assert read_before < len(frame()) / 2
     assert len(client.scheduler_info()["workers"]) == 1  # type: ignore[attr-defined]
     assert_same_answer(found, alone)
