@@ -41,7 +41,7 @@ def fuzz_table(path=TESTS / "fuzz" / "results.json"):
     seeds = ", ".join(str(run["seed"]) for run in runs)
     cpu = sum(run["cpu_seconds"] for run in runs) / 60
     words = (
-        f"Seeds {seeds}; {cpu:.0f} minutes of processor time; last on {runs[-1]['date']} with "
+        f"Seeds {seeds}; {cpu:.1f} minutes of processor time; last on {runs[-1]['date']} with "
         f"Python {versions['python']}, NumPy {versions['numpy']}, SciPy {versions['scipy']}. "
         f"{len(found['fixed'])} findings were fixed, {len(found['open'])} are open."
     )

@@ -48,7 +48,7 @@ def test_runs_of_the_fuzz_campaign_add_up(tables, tmp_path):
     text = tables.fuzz_table(tmp_path / "r.json")
     assert "| files | 2,000 | 14 |" in text
     assert "| **all** | **3,000** | **14** |" in text
-    assert "Seeds 0, 1; 3 minutes" in text
+    assert "Seeds 0, 1; 3.0 minutes" in text
     assert "1 findings were fixed, 0 are open." in text
     assert "- a crash on bytes" in text
 
