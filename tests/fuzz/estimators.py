@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import gp4c
@@ -24,9 +24,6 @@ class Entry:
         Whether `history_` is an objective that never decreases.
     balanced : bool
         Whether the expected number of events over all rows equals the number seen.
-    rough : float
-        Nats that a step of `history_` may be off: climbs begin with rough expectations
-        (inference/hyper.py, SKETCH_E_STEP), and one path shows both stages.
     """
 
     build: Callable[[Any], Any]
@@ -34,7 +31,6 @@ class Entry:
     on: str = "panel"
     climbs: bool = True
     balanced: bool = False
-    rough: float = 0.0
 
 
 def _length(data: Any) -> float:
@@ -86,8 +82,5 @@ TIMED = {
     "GP3(gamma)": Entry(lambda data: gp4c.GP3(n_inducing=6, effect="gamma"), "fair", on="events"),
     "GP3(weight)": Entry(lambda data: gp4c.GP3(n_inducing=6, effect="weight"), "fair", on="events"),
 }
-
-for _group in (GAUSSIAN, TIMED):
-    _group.update({name: replace(entry, rough=1e-3) for name, entry in _group.items()})
 
 ESTIMATORS: dict[str, Entry] = {**CLASSICAL, **GAUSSIAN, **TIMED}

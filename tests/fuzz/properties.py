@@ -95,7 +95,7 @@ def check_objective(model: Any, entry: Entry) -> None:
     history = np.asarray(model.history_, dtype=float)
     check(np.isfinite(history), f"history {history}")
     if entry.climbs and len(history) > 1:
-        slack = NEVER_DOWN * max(1.0, float(np.abs(history).max())) + entry.rough
+        slack = NEVER_DOWN * max(1.0, float(np.abs(history).max()))
         fall = float(np.diff(history).min())
         check(fall >= -slack, f"the objective fell by {-fall:.3g}, of {history[-1]:.6g}")
 

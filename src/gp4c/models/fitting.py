@@ -162,7 +162,7 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
     if hyper == "optimize":
         near = search(sketch, mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)[0]
         best = finished(problem, near, free=free, tol=tol, max_iter=max_iter)
-        return optimised_fit(problem, replace(best, path=near.path + best.path), free[2])
+        return optimised_fit(problem, best, free[2])
     rough = max(tol, DESIGN_TOL)
     peaks = search(sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter)
     found = integrate(sketch, peaks, free=free, log_prior=weak_prior)
@@ -173,7 +173,9 @@ def _refined(problem: Problem, rough: Optimum, tol: float) -> Optimum:
     """The optimum over q at the same hyper-parameters with the problem's own precision."""
     work = problem.workspace(rough.hyper.length_scale, rough.work.size)
     estep = e_step(work, rough.hyper, rough.estep.q, tol)
-    return replace(rough, work=work, estep=estep, converged=rough.converged and estep.converged)
+    path = tuple(value + rough.log_prior for value in estep.path)  # of one precision throughout
+    converged = rough.converged and estep.converged
+    return replace(rough, work=work, estep=estep, path=path, converged=converged)
 
 
 def sample_fit(problem: Problem, fit: Fit, *, mean: str | float, hyper: str, seed: int) -> Fit:
@@ -240,7 +242,8 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     model._exact_bound = partial(exact_bound, problem, optimum)
     model.log_evidence_ = fit.log_evidence
     model.n_inducing_ = optimum.work.size
-    model.history_ = np.array([*optimum.path, optimum.value])
+    # the best so far: a finer stage of the climb looks at the same place again
+    model.history_ = np.maximum.accumulate([*optimum.path, optimum.value])
     model.n_iter_ = len(optimum.path)
     model.converged_ = optimum.converged
 
