@@ -92,17 +92,17 @@ def trust_table(path=TESTS / "trust" / "results.json"):
 def coverage_table(path=TESTS / "mutation" / "coverage.json"):
     """Statements and branches that the suite runs, by folder."""
     found = read(path)
+    folders = sorted(found["folders"].items(), key=lambda item: (item[0] == "all", item[0]))
     rows = [
         (
             f"`{name}`" if name != "all" else "**all of src**",
             f"{c['num_statements']:,}", f"{c['num_branches']:,}",
             f"{c['percent']:.1f}%", f"{c['branch_percent']:.1f}%",
         )
-        for name, c in sorted(found.items(), key=lambda item: (item[0] == "all", item[0]))
+        for name, c in folders
     ]  # fmt: skip
-    return table(
-        ("folder", "statements", "branches", "statements and branches run", "branches alone"), rows
-    )
+    header = ("folder", "statements", "branches", "statements and branches run", "branches alone")
+    return f"{table(header, rows)}\n\n{found['measured']}"
 
 
 def mutation_table(path=TESTS / "mutation" / "results.json"):
@@ -113,7 +113,8 @@ def mutation_table(path=TESTS / "mutation" / "results.json"):
          c["survived"], f"{c['kill_rate']:.1%}")
         for name, c in found["folders"].items()
     ]  # fmt: skip
-    return table(("folder", "mutants", "killed", "survived", "kill rate"), rows)
+    text = table(("folder", "mutants", "killed", "survived", "kill rate"), rows)
+    return f"{text}\n\n{found['note']}" if found.get("note") else text
 
 
 def survivors_sentence(path=TESTS / "mutation" / "results.json"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -39,9 +40,16 @@ def figures(report: dict[str, dict[str, dict[str, dict[str, int]]]]) -> dict[str
     }
 
 
+def commit() -> str:
+    """What was measured."""
+    command = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout.strip()
+
+
 def main() -> None:
     found = figures(json.loads((ROOT / ".coverage.json").read_text(encoding="utf-8")))
-    (HERE / "coverage.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    content = {"measured": f"Measured at commit {commit()}.", "folders": found}
+    (HERE / "coverage.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     total = found["all"]
     print("\n".join(f"{name:12s} {counts}" for name, counts in found.items()))
     if min(total["percent"], total["branch_percent"]) < LEAST:

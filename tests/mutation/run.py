@@ -117,7 +117,12 @@ def main() -> None:
             if done is None or (done["outcome"] == SURVIVED and float(str(done["limit"])) < limit):
                 record(judge(mutant, selection, limit, before if done else 0.0))
     check_the_killers(list(tried().values()))
-    about = {"seed": chosen.seed, "seconds_of_tests_per_mutant": ROUNDS[-1]}
+    about = {
+        "complete": chosen.modules is None,
+        "note": "",
+        "seed": chosen.seed,
+        "seconds_of_tests_per_mutant": ROUNDS[-1],
+    }
     found = report.write(list(tried().values()), about)
     print(json.dumps(found["folders"]["all"]))
 
