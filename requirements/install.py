@@ -30,6 +30,7 @@ def pip(*arguments):
 def install_locked(name):
     """Whether the locked versions went in; the wrong hash ends everything."""
     lock = HERE / f"{name}.lock"
+    print(f"Installing the packages of {lock.name}: a minute or a few", flush=True)
     wheels = ("--only-binary=:all:", *(f"--no-binary={name}" for name in SOURCE_ONLY))
     done = pip("--require-hashes", *wheels, "-r", str(lock))
     if "DO NOT MATCH THE HASHES" in done.stderr:

@@ -164,12 +164,14 @@ def _recognise(role: str, header: list[str], source: str | None = None) -> str |
 
 def _not_recognised(role: str, free: list[str], source: str) -> str:
     """Say that no column has a usual name for a role, and what might help."""
-    message = f"{source} has no column that looks like the {role}; {unknown_name(role, free)}"
-    message += f"; say which it is with {role}=..."
     visits = [name for name in free if name.lower() in _TIME_NAMES]
     if role in ("start", "stop") and visits:
-        message += f" (for a table of visits, pass time={visits[0]!r})"
-    return message
+        return (
+            f"{source} has no column that looks like the {role}; for a table of visits pass "
+            f"time={visits[0]!r}, else say which column it is with {role}=..."
+        )
+    message = f"{source} has no column that looks like the {role}; {unknown_name(role, free)}"
+    return f"{message}; say which it is with {role}=..."
 
 
 def read_table(

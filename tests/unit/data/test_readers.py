@@ -209,8 +209,8 @@ def test_types_that_change_far_into_the_file():
         (
             "id,month,n\n1,3,0\n",
             {},
-            "no column that looks like the start; there are 'month'; say which it is with "
-            "start=... (for a table of visits, pass time='month')",
+            "no column that looks like the start; for a table of visits pass time='month', "
+            "else say which column it is with start=...",
         ),
         (
             "id,month,n\n1,3,0\n",
