@@ -192,6 +192,9 @@ def draw(rows: list[dict]) -> None:
     left.set(xlabel="rows", ylabel="seconds")
     right.set(xlabel="rows", ylabel="peak of memory, GB")
     right.axhline(4, color="0.5", lw=1)
+    for axes, ticks in ((left, (0.1, 0.3, 1, 3, 10, 30)), (right, (0.1, 0.2, 0.5, 1, 2, 4))):
+        axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.set_yticks([], minor=True)
     left.legend(frameon=False, fontsize=8)
     figure.savefig(PLOT, dpi=110)
 
