@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,11 +62,12 @@ def parquet_files(source: Any) -> ParquetFiles:
     system: Any = None
     for item in given:
         text = os.fspath(item)
-        head, name = _split_pattern(text)
+        address, options = _split_options(text)
+        head, name = _split_pattern(address)
         here, base = fs.LocalFileSystem(), head
         if "://" in text:
             try:
-                here, base = fs.FileSystem.from_uri(head)
+                here, base = fs.FileSystem.from_uri(head + options)
             except (OSError, ValueError) as error:
                 reason = str(error).splitlines()[0].rstrip(".")
                 raise PanelDataError(f"{text!r} cannot be opened: {reason}") from None
@@ -74,6 +76,12 @@ def parquet_files(source: Any) -> ParquetFiles:
         system = here
         found += _matches(system, base or ".", name, text)
     return ParquetFiles(system, tuple(found))
+
+
+def _split_options(path: str) -> tuple[str, str]:
+    """An address, and the options of its file system, as in ``?endpoint_override=...``."""
+    found = re.search(r"\?\w+=.*$", path) if "://" in path else None
+    return (path, "") if found is None else (path[: found.start()], found.group())
 
 
 def _split_pattern(path: str) -> tuple[str, str]:

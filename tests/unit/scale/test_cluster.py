@@ -163,13 +163,14 @@ def test_a_bad_row_on_a_worker_is_named_here(client: object) -> None:
 
 
 def test_the_command_line_fits_on_the_workers(client: object, tmp_path: Path) -> None:
-    rows = frame()
+    rows = irregular_frame(1_200)
     for number in range(3):
         part = rows[rows["subject"] % 3 == number]
         part.to_parquet(tmp_path / f"{number}.parquet", index=False)
     address = client.scheduler.address  # type: ignore[attr-defined]
     files = [str(tmp_path / f"{number}.parquet") for number in range(3)]  # as a shell gives them
-    command = [sys.executable, "-m", "gp4c", "fit", *files, "--effect", "none"]
+    program = [sys.executable, "-c", "from gp4c.cli import main; main()"]
+    command = [*program, "fit", *files, "--effect", "none"]
     before = tasks_done(client)
     done = subprocess.run(
         [*command, "--scheduler", address, "--out", str(tmp_path / "out")],
@@ -208,16 +209,16 @@ def tasks_done(client: object) -> int:
 
 @pytest.mark.parametrize("what", ["cross-validation", "bootstrap", "permutations"])
 def test_joblib_runs_on_the_workers_with_the_same_answer(client: object, what: str) -> None:
-    panel, constant = gp4c.load_dataset("bladder"), gp4c.HomogeneousPoisson(effect="gamma")
+    panel, paper = gp4c.load_dataset("bladder"), gp4c.GP4C.paper()
 
     def answer() -> object:
         if what == "cross-validation":
-            models = {"constant": constant, "paper": gp4c.GP4C.paper()}
+            models = {"constant": gp4c.HomogeneousPoisson(effect="gamma"), "paper": paper}
             return gp4c.cross_validate(models, panel, n_splits=2).to_numpy()
         if what == "bootstrap":
             fitted = gp4c.NPMLE().fit(panel).bootstrap(n=8, random_state=0)
             return np.concatenate([draws.ravel() for draws in fitted.bootstrap_.values()])
-        return gp4c.compare(panel, by="treatment", model=constant, n_permutations=499).p_value
+        return gp4c.compare(panel, by="treatment", model=paper, n_permutations=499).p_value
 
     here, before = answer(), tasks_done(client)
     with joblib.parallel_config(backend="dask"):

@@ -117,3 +117,15 @@ def test_files_of_two_file_systems_are_refused(tmp_path: Path) -> None:
         parquet_files([tmp_path, "mock:///b"])
     both = parquet_files([tmp_path, (tmp_path / "a.parquet").as_uri()])
     assert len(both.paths) == 2
+
+
+def test_addresses_carry_options_of_their_file_system(tmp_path: Path) -> None:
+    irregular_frame(3).to_parquet(tmp_path / "a1.parquet")
+    for pattern in ("/*.parquet", "/a?.parquet", "/a1.parquet", ""):
+        plain, mapped = (
+            parquet_files(f"{tmp_path.as_uri()}{pattern}{options}")
+            for options in ("", "?use_mmap=true")
+        )
+        assert plain.paths == mapped.paths == (str(tmp_path / "a1.parquet"),)
+    with pytest.raises(PanelDataError, match="cannot be opened"):
+        parquet_files("s3://bucket/*.parquet?no_such_option=1")
