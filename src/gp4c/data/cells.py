@@ -115,7 +115,10 @@ def missing_cells(column: pd.Series[Any]) -> BoolArray:
     import pandas as pd
 
     missing = column.isna().to_numpy(dtype=bool)
-    if column.dtype == object or pd.api.types.is_string_dtype(column.dtype):
+    if column.dtype == object:  # cells of any kind: bytes need not be text
+        texts = (isinstance(cell, str) and cell.strip() in MISSING_TEXT for cell in column)
+        missing = missing | np.fromiter(texts, dtype=bool, count=len(column))
+    elif pd.api.types.is_string_dtype(column.dtype):
         text = column.astype("string").str.strip().isin(MISSING_TEXT)
         missing = missing | text.fillna(False).to_numpy(dtype=bool)
     return missing

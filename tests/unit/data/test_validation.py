@@ -40,6 +40,7 @@ def test_a_good_table_passes():
     ("column", "row", "value", "message"),
     [
         ("count", 2, -3, "'count' must not be negative; found -3 (row 2)"),
+        ("count", 1, b"\xff", "'count' must be a number; found b'\\xff' (row 1)"),
         ("count", 1, 2.5, "'count' must be a whole number; found 2.5 (row 1)"),
         ("count", 0, 2**53 + 1, "'count' must be at most 2^53; found 9007199254740993 (row 0)"),
         ("count", 0, 10**400, "'count' must be finite; found 1000000000"),
