@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +18,13 @@ CACHE = Path(__file__).parent / "cache"
 
 
 def version() -> str:
-    """Short hash of the source of every module of the package that a simulation and a fit load."""
+    """Short hash of the source that a simulation and a fit stand on."""
     import gp4c
 
-    gp4c.GP4C()  # loads what is loaded late
-    names = sorted(n for n in sys.modules if n == "gp4c" or n.startswith("gp4c."))
-    digest = hashlib.sha256()
-    for name in names:
-        path = getattr(sys.modules[name], "__file__", None)
-        if path:
-            digest.update(name.encode() + b"\0" + Path(path).read_bytes())
+    root, digest = Path(gp4c.__file__).parent, hashlib.sha256()
+    for folder in ("data", "design", "inference", "models"):
+        for path in sorted((root / folder).glob("*.py")):
+            digest.update(f"{folder}/{path.name}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 
