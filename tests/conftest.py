@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+# a shell that starts the tests in the background tells them, and all their children, to ignore
+# Ctrl-C; some of them are about it
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # derandomised: the same examples in every run, so that a failure is a change of the code
 settings.register_profile(
