@@ -98,6 +98,9 @@ def check_objective(model: Any, entry: Entry) -> None:
         slack = NEVER_DOWN * max(1.0, float(np.abs(history).max()))
         fall = float(np.diff(history).min())
         check(fall >= -slack, f"the objective fell by {-fall:.3g}, of {history[-1]:.6g}")
+        if getattr(model, "hyper", None) == "optimize":  # no prior beside the objective
+            end = abs(history[-1] - model.objective_)
+            check(end <= slack, f"the history ends {end:.3g} from the objective")
 
 
 def check_curves(model: Any, times: np.ndarray) -> None:

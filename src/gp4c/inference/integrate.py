@@ -238,7 +238,7 @@ def _settled(
         gradient = near.work.hyper_gradient(hyper, estep.q, estep.evaluation, False) + slope
         rise = float(np.nan_to_num(gradient) @ up) + 0.5  # of ln g, the Jacobian's
         q = frailty_response(there)  # frailties make the level less certain than the bound says
-        curvature = max(float(up @ expected_curvature(near.work, hyper, q) @ up), LEVEL_CURVATURE)
+        curvature = _level_curvature(there, q)
         gain = rise**2 / (2 * curvature)
         if gain < LEVEL_GAIN or last:
             density = _density(there, log_prior) + min(gain, 1.0)
@@ -323,10 +323,14 @@ def _level_shift(at: Optimum, q: Gaussian, deviation: float) -> Floats:
 def level_spread(at: Optimum) -> tuple[float, Floats]:
     """Standard deviation of the level l at an optimum, and what it adds to v."""
     q = frailty_response(at)
-    _, up = Coordinates(at.hyper, True).direction(at.hyper)
-    curvature = float(up @ expected_curvature(at.work, at.hyper, q) @ up)
-    deviation = max(curvature, LEVEL_CURVATURE) ** -0.5
+    deviation = _level_curvature(at, q) ** -0.5
     return deviation, _level_shift(at, q, deviation)
+
+
+def _level_curvature(at: Optimum, q: Gaussian) -> float:
+    """Curvature of the log density in the level."""
+    _, up = Coordinates(at.hyper, True).direction(at.hyper)
+    return max(float(up @ expected_curvature(at.work, at.hyper, q) @ up), LEVEL_CURVATURE)
 
 
 def with_sign_patterns(

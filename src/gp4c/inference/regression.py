@@ -35,12 +35,6 @@ MOST_TURNS = 30
 _STEPS, _HALVINGS = 20, 12
 
 
-def fresh_problem(problem: Problem, **changes: Any) -> Problem:
-    """The problem with something changed, and nothing remembered of it."""
-    names = ("data", "kernel", "count_term", "b", "effect", "n_inducing", "tol")
-    return Problem(**{**{name: getattr(problem, name) for name in names}, **changes})
-
-
 @dataclass(frozen=True)
 class RegressionProblem:
     """A problem whose exposure depends on coefficients.
@@ -60,7 +54,7 @@ class RegressionProblem:
 
     def at(self, beta: Floats) -> Problem:
         """The problem with exp(βᵀz) in the exposure."""
-        return fresh_problem(self.base, data=self.data(beta))
+        return self.base.variant(data=self.data(beta))
 
     def data(self, beta: Floats) -> Observations:
         """Observations with exp(βᵀz) in the exposure."""
@@ -72,7 +66,7 @@ class RegressionProblem:
 
     def changed(self, **changes: Any) -> RegressionProblem:
         """The same with another effect or count term."""
-        return replace(self, base=fresh_problem(self.base, **changes))
+        return replace(self, base=self.base.variant(**changes))
 
     def integrals(self, at: Optimum) -> IntervalIntegrals:
         """Integrals over the distinct intervals on the optimum's grid."""

@@ -181,20 +181,17 @@ def shares(patterns: list[Pattern], ratio: Floats) -> Shares:
     first pattern and single turns has the right share for every turn as long as they leave room
     for the first.
     """
-    place: dict[tuple[float, ...], float] = defaultdict(float)
+    at: dict[tuple[float, ...], float] = defaultdict(float)  # turning here, to either side
     for pattern, r in zip(patterns, ratio, strict=True):
-        place[pattern.turned] += float(r)
-    for turned in [turned for turned in place if len(turned) == 2]:
-        alone = place.get(turned[:1], 0.0) * place.get(turned[1:], 0.0)
-        place[turned] = max(place[turned] - alone, 0.0)
-    raw = {turned: sum(r for p, r in zip(patterns, ratio, strict=True) if p.turned == turned)
-           for turned in place}  # fmt: skip
-    others = np.array([
-        r / raw[p.turned] * place[p.turned] / (1 + place[p.turned])
-        for p, r in zip(patterns, ratio, strict=True)
-    ])  # fmt: skip
+        at[pattern.turned] += float(r)
+    odds = {}
+    for turned, r in at.items():
+        alone = at.get(turned[:1], 0.0) * at.get(turned[1:], 0.0) if len(turned) == 2 else 0.0
+        odds[turned] = max(r - alone, 0.0)
+    part = {turned: odds[turned] / (1 + odds[turned]) / max(at[turned], 1e-300) for turned in at}
+    others = np.array([r * part[p.turned] for p, r in zip(patterns, ratio, strict=True)])
     others *= min(1.0, MOST_TURNED / max(float(others.sum()), 1e-300))
-    log_total = float(np.log1p(np.array(list(place.values()))).sum())
+    log_total = float(np.log1p(list(odds.values())).sum())
     return Shares(1.0 - float(others.sum()), others, log_total)
 
 
