@@ -90,6 +90,46 @@ def test_hovering_tells_values(opened):
     assert GROUP in text  # shown as it is, not as markup
 
 
+def test_the_policy_is_obeyed_while_everything_is_used(opened, tmp_path):
+    page = opened()  # which fails on the browser's word about a style or a script it refused
+    plot = page.locator("#cumulative")
+    plot.scroll_into_view_if_needed()
+    plot.hover()
+    with page.expect_download() as waiting:  # the picture of a plot as a file
+        page.locator("#cumulative .modebar-btn").first.click(force=True)
+    waiting.value.save_as(tmp_path / "plot.svg")
+    assert "<svg" in (tmp_path / "plot.svg").read_text(encoding="utf-8")
+    sheets = page.evaluate("Array.from(document.styleSheets).map(sheet => sheet.cssRules.length)")
+    assert sum(rules > 20 for rules in sheets) == 2  # ours and the one that Plotly fills
+
+
+def test_styles_and_scripts_that_are_not_ours_are_refused(chromium, report):
+    page = chromium.new_page()
+    page.goto(report.as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    refused = page.evaluate(
+        """async () => {
+        const said = [];
+        document.addEventListener("securitypolicyviolation", e => said.push(e.violatedDirective));
+        const add = (name, text) => {
+            const element = document.createElement(name);
+            element.textContent = text;
+            document.body.append(element);
+        };
+        add("style", "h1 { opacity: 0 }");
+        add("script", "window.ran = true");
+        document.querySelector("h1").innerHTML = "<i style='opacity: 0' onclick='ran = 1'>x</i>";
+        document.querySelector("h1 i").click();
+        await new Promise(done => setTimeout(done, 200));
+        const shown = ["h1", "h1 i"].map(e => getComputedStyle(document.querySelector(e)).opacity);
+        return [said.sort(), shown, window.ran === undefined];
+        }"""
+    )
+    directives = ["script-src-attr", "script-src-elem", "style-src-attr", "style-src-elem"]
+    assert refused == [directives, ["1", "1"], True]
+    page.close()
+
+
 def test_the_switch_changes_all_bands_with_mouse_and_keyboard(opened):
     page = opened()
     wide = band_height(page)

@@ -1,7 +1,8 @@
 """The page around a report: one file that asks nothing of the network and runs only its own code.
 
-Inline scripts are named by their hashes in the Content-Security-Policy, so that nothing else on
-the page can run; values travel as a JSON data block, which is not a script.
+Scripts and style sheets are named by their hashes in the Content-Security-Policy, so that nothing
+else on the page can run or dress it up; style attributes are refused altogether. Values travel as a
+JSON data block, which is not a script.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
@@ -30,7 +32,7 @@ def page(title: str, header: str, sections: Sequence[Section], content: dict[str
     content : dict
         Figures and the level shown first, for the script.
     """
-    plotly, script = _plotly_script(), asset("report.js")
+    plotly, script, style = _plotly_script(), asset("report.js"), asset("report.css")
     links = "".join(f'<li><a href="#{s.key}">{escape(s.heading)}</a></li>' for s in sections)
     body = "".join(
         f'<section id="{s.key}" aria-labelledby="{s.key}-h">'
@@ -41,13 +43,13 @@ def page(title: str, header: str, sections: Sequence[Section], content: dict[str
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(plotly, script)}">
+<meta http-equiv="Content-Security-Policy" content="{_policy([plotly, script], style)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="gp4c {__version__}">
 <meta name="referrer" content="no-referrer">
 <title>{escape(title)}</title>
-<style>{asset("report.css")}</style>
+<style>{style}</style>{_unused_styles(plotly)}
 </head>
 <body>
 <a class="skip" href="#content">Skip to the results</a>
@@ -95,13 +97,27 @@ def _plotly_script() -> str:
     return str(get_plotlyjs()).replace("\r\n", "\n").replace("</script", "<\\/script")
 
 
-def _policy(*scripts: str) -> str:
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
-    # Plotly styles its elements one by one, which no hash can foresee; styles run nothing
+def _unused_styles(plotly: str) -> str:
+    """Empty stand-ins for style sheets (of maps, say) that Plotly adds unless their id is there."""
+    ids = re.findall(r'if\(!document\.getElementById\("([0-9a-f]{64})"\)\)', plotly)
+    return "".join(f'<style id="{name}"></style>' for name in ids)
+
+
+def _policy(scripts: Sequence[str], style: str) -> str:
+    """Our scripts and our style sheet, by their hashes, and pictures inside the page; no more.
+
+    Plotly adds an empty style sheet (hence the hash of nothing) and fills it rule by rule; that,
+    like the properties it sets on elements, is up to its script and not to what the page says.
+    """
+    allowed = " ".join(_source(script) for script in scripts)
     return (
-        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; "
-        "img-src data: blob:; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; script-src {allowed}; style-src {_source(style)} {_source('')}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
     )
+
+
+def _source(text: str) -> str:
+    return f"'sha256-{_digest(text)}'"
 
 
 def _digest(text: str) -> str:

@@ -54,15 +54,23 @@ class Outline(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-def test_the_policy_names_exactly_the_scripts_that_are_there(html):
+def hashes(texts):
+    return {base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in texts}
+
+
+def test_the_policy_names_exactly_the_scripts_and_style_sheets_that_are_there(html):
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html).group(1)
-    inline = [body for attributes, body in scripts_of(html) if "json" not in attributes]
-    digests = {base64.b64encode(hashlib.sha256(s.encode()).digest()).decode() for s in inline}
-    assert set(re.findall(r"'sha256-([^']+)'", policy)) == digests
-    assert len(inline) == 2
-    assert "default-src 'none'" in policy
-    assert "unsafe-eval" not in policy
-    assert "'unsafe-inline'" not in policy.split("script-src")[1].split(";")[0]
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    scripts = [body for attributes, body in scripts_of(html) if "json" not in attributes]
+    styles = re.findall(r"<style[^>]*>(.*?)</style>", html.split("<body>")[0], flags=re.DOTALL)
+    assert len(scripts) == 2
+    assert sum(map(bool, styles)) == 1  # ours; others are empty
+    for rule, texts in (("script-src", scripts), ("style-src", [*styles, ""])):
+        sources = rules.pop(rule).split()
+        assert {source[len("'sha256-") : -1] for source in sources} == hashes(texts)
+    assert rules == {
+        "default-src": "'none'", "img-src": "data:", "base-uri": "'none'", "form-action": "'none'"
+    }  # fmt: skip
 
 
 def test_nothing_is_loaded_from_elsewhere_and_the_file_is_small(html):
@@ -71,7 +79,7 @@ def test_nothing_is_loaded_from_elsewhere_and_the_file_is_small(html):
     for tag, attributes in outline.elements:
         assert tag not in {"link", "iframe", "object", "base", "form"}
         assert "src" not in attributes or attributes["src"].startswith("data:image/png")
-        assert not any(name.startswith("on") for name in attributes)
+        assert not any(name.startswith("on") or name == "style" for name in attributes)
         if tag == "a":
             assert attributes["href"].startswith("#")
 
