@@ -2,7 +2,8 @@
 
 Each sampled mutant meets the tests that run its line, until one fails. What has been tried is kept
 in ``.mutation.jsonl``, so that an interrupted run goes on where it stopped; ``results.json``
-has the figures and every survivor, with what ``survivors.json`` says about it.
+has the figures and every survivor, with what ``survivors.json`` says about it. After tests were
+written for survivors, ``--again`` tries those that are left once more, the new tests first.
 """
 
 from __future__ import annotations
@@ -32,13 +33,14 @@ Entry = dict[str, object]
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--number", type=int, default=560, help="mutants, about")
+    parser.add_argument("--number", type=int, default=440, help="mutants, about")
     parser.add_argument("--seed", type=int, default=10)
     parser.add_argument(
         "--modules", nargs="*", help="only modules whose path contains one of these"
     )
     parser.add_argument("--part", default="1/1", help="share of the mutants, such as 1/2 and 2/2")
     parser.add_argument("--reverse", action="store_true", help="begin at the end, beside another")
+    parser.add_argument("--again", action="store_true", help="survivors once more, new tests first")
     return parser.parse_args()
 
 
@@ -56,23 +58,36 @@ def tried() -> dict[str, Entry]:
 
 def judge(mutant: Mutant, selection: Selection, limit: float, before: float) -> Entry:
     """Outcome of the tests that fit into a limit, but not into the one before."""
+    tests = selection.tests(mutant.module, mutant.statement, limit)
+    earlier = set(selection.tests(mutant.module, mutant.statement, before)) if before else set()
+    return tried_on(mutant, [test for test in tests if test not in earlier], limit, len(tests))
+
+
+def tried_on(mutant: Mutant, tests: list[str], limit: float, reached: int) -> Entry:
+    """Outcome of some tests; `reached` counts those of earlier rounds too."""
     source = mutated_source(SRC, mutant)
     finder = Mutated(mutant.name, SRC / mutant.module, source)
     began = time.monotonic()
-    tests = selection.tests(mutant.module, mutant.statement, limit)
-    earlier = set(selection.tests(mutant.module, mutant.statement, before)) if before else set()
-    new = [test for test in tests if test not in earlier]
-    outcome, test = attempt(finder, new, ROOT, 3 * limit + 15) if new else (SURVIVED, "")
+    outcome, test = attempt(finder, tests, ROOT, 3 * limit + 15) if tests else (SURVIVED, "")
     return {
         "key": key(mutant),
         **asdict(mutant),
         "outcome": outcome,
         "killed_by": test,
         "limit": limit,
-        "tests": len(tests),
+        "tests": reached,
         "seconds": round(time.monotonic() - began, 1),
         **change(mutant, source),
     }
+
+
+def try_again(mutants: list[Mutant], selection: Selection) -> None:
+    """Survivors meet the tests that were added since the coverage run."""
+    for mutant in mutants:
+        done, limit = tried()[key(mutant)], ROUNDS[-1]
+        new = selection.added(mutant.module, mutant.statement, limit)
+        if done["outcome"] == SURVIVED and new:
+            record(tried_on(mutant, new, limit, int(str(done["tests"])) + len(new)))
 
 
 def check_the_killers(entries: list[Entry]) -> None:
@@ -116,6 +131,8 @@ def main() -> None:
             done = tried().get(key(mutant))
             if done is None or (done["outcome"] == SURVIVED and float(str(done["limit"])) < limit):
                 record(judge(mutant, selection, limit, before if done else 0.0))
+    if chosen.again:
+        try_again(mutants, selection)
     check_the_killers(list(tried().values()))
     about = {
         "complete": chosen.modules is None,

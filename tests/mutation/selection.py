@@ -1,7 +1,8 @@
 """Which tests to try on a mutant: those that run its lines, the quickest first.
 
 ``make coverage`` leaves in ``.coverage`` which test ran which line, and in ``.coverage.xml`` how
-long each test took.
+long each test took; ``.coverage.added`` and ``.coverage.added.xml``, if they are there, say the
+same of tests that were written later.
 """
 
 from __future__ import annotations
@@ -22,27 +23,52 @@ def seconds_by_test(path: Path) -> dict[str, float]:
     return found
 
 
-class Selection:
-    """Tests by line, from a coverage run with contexts."""
+class Lines:
+    """Which test ran which line, from one file of coverage; nothing if there is no such file."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, path: Path) -> None:
         from coverage import CoverageData
 
-        self.data = CoverageData(str(root / ".coverage"))
-        self.data.read()
+        self.data = CoverageData(str(path))
+        if path.exists():
+            self.data.read()
         self.files = {file.split("/src/")[-1]: file for file in self.data.measured_files()}
-        self.seconds = seconds_by_test(root / ".coverage.xml")
         self._by_module: dict[str, dict[int, set[str]]] = {}
 
     def tests_by_line(self, module: str) -> dict[int, set[str]]:
         """Tests that ran each line of a module."""
         if module not in self._by_module:
-            contexts = self.data.contexts_by_lineno(self.files[module])
+            file = self.files.get(module)
+            contexts = {} if file is None else self.data.contexts_by_lineno(file)
             self._by_module[module] = {
                 line: {name.rpartition("|")[0] for name in names if "|" in name}
                 for line, names in contexts.items()
             }
         return self._by_module[module]
+
+    def tests(self) -> set[str]:
+        """All tests that ran anything."""
+        return {name.rpartition("|")[0] for name in self.data.measured_contexts() if "|" in name}
+
+    def covering(self, module: str, lines: tuple[int, int]) -> set[str]:
+        """Tests that ran some of these lines."""
+        by_line = self.tests_by_line(module)
+        first, last = lines
+        found = set().union(*(by_line.get(n, set()) for n in range(first, last + 1)))
+        if not found:  # constants of a module run on import
+            found = set().union(*by_line.values())
+        return found
+
+
+class Selection:
+    """Tests by line, from a coverage run with contexts."""
+
+    def __init__(self, root: Path) -> None:
+        self.seconds = seconds_by_test(root / ".coverage.xml")
+        self._all = Lines(root / ".coverage")
+        self._added = Lines(root / ".coverage.added")
+        if (root / ".coverage.added.xml").exists():
+            self.seconds.update(seconds_by_test(root / ".coverage.added.xml"))
 
     def tests(self, module: str, lines: tuple[int, int], limit: float) -> list[str]:
         """Tests for a place, as many as `limit` seconds allow but at least one.
@@ -50,16 +76,22 @@ class Selection:
         Those of the module's own file come first, the quickest first; and after all others those
         of its file that ran the line only through a cache or a fixture that another test filled.
         """
-        by_line = self.tests_by_line(module)
-        first, last = lines
-        covering = set().union(*(by_line.get(n, set()) for n in range(first, last + 1)))
-        if not covering:  # constants of a module run on import
-            covering = set().union(*by_line.values())
+        covering = self._all.covering(module, lines)
+        by_line = self._all.tests_by_line(module)
         file = f"test_{Path(module).stem}.py::"
         own = {test for test in covering if file in test}
         kin = {t for tests in by_line.values() for t in tests if file in t} - covering
         ordered = [*self._quickest(own), *self._quickest(covering - own), *self._quickest(kin)]
         return self._within(ordered, limit)
+
+    def added(self, module: str, lines: tuple[int, int], limit: float) -> list[str]:
+        """Tests that were written after the coverage run: those that run a place, then the others.
+
+        The others are for what runs on import, such as the default of an argument.
+        """
+        covering = self._added.covering(module, lines)
+        others = self._added.tests() - covering
+        return self._within([*self._quickest(covering), *self._quickest(others)], limit)
 
     def _within(self, ordered: list[str], limit: float) -> list[str]:
         chosen: list[str] = []

@@ -147,6 +147,13 @@ def test_errors_are_those_of_a_regression_with_a_dummy_per_bin():
     assert_allclose(found.shares.sum(axis=0), found.information, rtol=1e-9)
 
 
+@pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
+def test_the_shares_of_subjects_add_up_to_the_information(shape):
+    found = efficient(ROWS, collapsed(ROWS, BETA, MASS, shape), free_bins(), shape)
+    assert_allclose(found.shares.sum(axis=0), found.information, rtol=1e-9)
+    assert np.linalg.eigvalsh(found.shares).min() > -1e-9  # nobody takes information away
+
+
 def test_the_jackknife_leaves_each_subject_out():
     # one Newton step from the estimate, with the curve's part of the information kept: against
     # refits to the end the step falls short where a subject matters most

@@ -137,6 +137,19 @@ def test_the_tolerance_is_kept_on_adversarial_spectra(n, tol):
     assert slack.max() < 10 * tol
 
 
+@pytest.mark.parametrize("phi", [36.0, 42.0, 48.0, 60.0])
+def test_mass_near_zero_counts_at_the_finest_tolerance(phi):
+    # Q = (√φ + ξ)² comes near 0 with a probability of about e^(-φ/2), far more than 1e-12
+    d, A = np.array([[np.sqrt(phi)]]), np.ones((1, 1, 1))
+    with mpmath.workdps(30):
+        root = mpmath.sqrt(mpmath.mpf(phi))
+        exact = mpmath.quad(
+            lambda x: mpmath.log((root + x) ** 2) * mpmath.npdf(x),
+            [-30, -root - 3, -root, -root + 3, 0, 5, 30],
+        )
+    assert_allclose(expected_log_quadratic(d, A, FINE)[0], float(exact), rtol=0, atol=3 * FINE)
+
+
 @pytest.mark.parametrize("tol", [1e-6, 1e-8, 1e-12])
 def test_a_drop_of_the_transform_is_seen_wherever_it_hides(tol):
     """t^(-1/2) from one variance, then exp(-t s) from a mean of square s in a still direction."""

@@ -1,0 +1,70 @@
+"""Defaults are part of the answer: who changes one changes results of users, and says so."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+from sklearn.utils import get_tags
+
+import gp4c
+
+#: as documented; a change belongs into CHANGELOG.md too
+DEFAULTS = {
+    "GP4C": {
+        "n_inducing": None, "count_term": "exact", "b": 0.3, "kernel": "se", "mean": "learn",
+        "effect": "auto", "formula": None, "missing": "error", "method": "vi",
+        "hyper": "integrate", "optimizer": "natural", "tol": 1e-6, "max_iter": 200,
+        "random_state": None,
+    },
+    "GP4CW": {
+        "n_inducing": None, "count_term": "lemma2", "b": 0.3, "kernel": "se", "mean": "learn",
+        "hyper": "optimize", "optimizer": "natural", "tol": 1e-6, "max_iter": 200,
+        "random_state": None,
+    },
+    "GP3": {
+        "n_inducing": None, "kernel": "se", "mean": "learn", "effect": None, "hyper": "optimize",
+        "tol": 1e-6, "max_iter": 200, "random_state": None,
+    },
+    "LocalEM": {
+        "bandwidth": "cv", "bandwidths": None, "n_splits": 5, "folds": "shuffled",
+        "stop": "fixed-point", "tol": 1e-9, "max_iter": 5000, "random_state": 0,
+    },
+    "NPMLE": {"effect": None, "method": "newton", "tol": 1e-9, "max_iter": None},
+    "NPMPLE": {},
+    "NPMPLGF": {"tol": 1e-9, "max_iter": 200},
+    "HomogeneousPoisson": {"effect": None},
+}  # fmt: skip
+#: of methods that all estimators share: the level of bands and forecasts, and their window
+OF_METHODS = {
+    "intensity_band": {"level": 0.95, "kind": "pointwise", "extrapolate": False},
+    "cumulative_band": {"level": 0.95, "kind": "pointwise", "extrapolate": False},
+    "forecast": {"subjects": None, "level": 0.9},
+    "cumulative": {"extrapolate": False},
+}
+
+
+def defaults_of(function: object) -> dict[str, object]:
+    found = inspect.signature(function).parameters
+    return {n: p.default for n, p in found.items() if p.default is not inspect.Parameter.empty}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_parameters_of_estimators(name: str) -> None:
+    estimator = getattr(gp4c, name)
+    assert defaults_of(estimator.__init__) == DEFAULTS[name]
+    assert estimator().get_params() == DEFAULTS[name]
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_arguments_of_methods(name: str) -> None:
+    estimator = getattr(gp4c, name)
+    for method, expected in OF_METHODS.items():
+        assert defaults_of(getattr(estimator, method)).items() >= expected.items(), method
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_scikit_learn_is_told_that_there_is_no_target_and_no_matrix(name: str) -> None:
+    tags = get_tags(getattr(gp4c, name)())
+    assert not tags.target_tags.required
+    assert not tags.input_tags.two_d_array
