@@ -1,4 +1,4 @@
-"""Text of users (labels, names of columns and files, units) made safe to show."""
+"""Text of users (labels, names of columns and files, units) made safe to show, and rates."""
 
 from __future__ import annotations
 
@@ -21,3 +21,13 @@ def printable(text: str) -> str:
     arm \x1b[31mred
     """
     return _COMMANDS.sub(lambda found: repr(found[0])[1:-1], text)
+
+
+def singular(unit: str) -> str:
+    """One of a unit: ``months`` gives ``month``."""
+    return unit[:-1] if unit.endswith("s") else unit
+
+
+def per(unit: str | None) -> str:
+    """What a rate is counted per: ``per month``."""
+    return f"per {singular(unit)}" if unit else "per unit of time"

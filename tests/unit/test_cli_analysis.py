@@ -128,6 +128,76 @@ def test_forecast_of_subjects_named_on_the_command_line(saved):
     assert [row["mean"] for row in rows] == pytest.approx(list(found.mean))
 
 
+def test_one_subject_is_a_sentence(saved):
+    said = run("forecast fit.json --to 10 --subjects 3").stdout
+    assert said.startswith(str(forecast(saved, 8.0, 10.0, 3)).split("]")[0])
+    assert "subject 3; 90% interval" in words(said)
+
+
+@pytest.fixture
+def dated(workplace):
+    """A fit to visits with dates: 2024-01-01 to 2024-04-10, 100 days."""
+    rows = (
+        "a,2024-01-01,0",
+        "a,2024-02-10,2",
+        "a,2024-04-10,1",
+        "b,2024-01-15,0",
+        "b,2024-04-01,3",
+    )
+    (workplace / "dated.csv").write_text("\n".join(["id,date,n", *rows]))
+    panel = gp4c.read_panel("dated.csv", time="date", origin=None)
+    model = gp4c.GP4C(effect="gamma", **QUICK).fit(panel)
+    model.save(workplace / "dated.json")
+    return model
+
+
+def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
+    done = run("forecast dated.json --from 2024-04-10 --to 2024-05-10 --subjects all")
+    assert done.exit_code == 0, done.output
+    assert words(done.stdout) == words(str(forecast(dated, 100, 130, "all"))).replace(
+        'beyond="hold"', "--beyond hold"
+    )
+    assert "days (2024-04-10 to 2024-05-10)" in words(done.stdout)
+    rows = json.loads(run("forecast dated.json --to 2024-05-10 --json").stdout)["forecasts"]
+    assert (rows[0]["stop"], rows[0]["stop_date"]) == (130.0, "2024-05-10")
+    assert run("predict dated.json --at 2024-02-10").stdout.splitlines()[1].startswith("40.0,")
+    lines = run("predict dated.json --from 2024-01-11 --to 2024-01-31 --points 3").stdout
+    assert [line.split(",")[0] for line in lines.splitlines()[1:]] == ["10.0", "20.0", "30.0"]
+    options = "--time date --origin first --window 2024-01-01 2024-05-01"
+    assert "(0, 121)" in run(f"describe dated.csv {options}").stdout
+    assert run("report dated.json --forecast-to 2024-05-10 --out r").exit_code == 0
+    assert (workplace / "r" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("forecast dated.json --to 2024-04-01", "they are 100 (2024-04-10) and 91 (2024-04-01)"),
+        ("forecast dated.json --to 10.05.2024", "dates are written year-month-day"),
+        ("forecast dated.json --to inf", "--to takes a finite number; found 'inf'"),
+        ("predict dated.json --at 2025-01-01", "time 366 (2025-01-01) is outside"),
+        ("report dated.json --forecast-to 2024-01-01 --out r", "which end at 100 (2024-04-10)"),
+        ("forecast fit.json --to 2025-01-01", "--to takes a number, as the times of this fit are"),
+        ("describe visits.csv --window 0 2024-01-01", "times are numbers, not dates"),
+    ],
+)
+def test_dates_that_cannot_be(line, message, dated, saved):
+    done = run(line)
+    assert done.exit_code == 2
+    assert message in words(done.stderr.replace("│", " "))
+
+
+@pytest.mark.parametrize("line", ["forecast {} --to 9", "predict {}"])
+def test_a_table_in_place_of_a_fit_names_the_remedy(line, workplace):
+    for table in ("visits.csv", "bladder"):
+        done = run(line.format(table))
+        assert done.exit_code == 2
+        assert f"saved fit: `gp4c fit {table} --out DIR` writes DIR/fit.json" in done.stderr
+    assert "saved fit" not in run(line.format("nothing.json")).stderr
+    (workplace / "bad.json").write_text("{")
+    assert run(line.format("bad.json")).stderr == "gp4c: 'bad.json' is not a JSON file\n"
+
+
 # -- report -------------------------------------------------------------------------------------
 
 

@@ -10,8 +10,8 @@ import typer
 from gp4c.cli.covariates import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.estimators import JsonOption
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
-from gp4c.cli.predict import FitArgument
 from gp4c.cli.progress import working
+from gp4c.cli.saved import FitArgument, check_order, open_fit, time_of
 
 if TYPE_CHECKING:
     from gp4c.models.forecast import Forecast
@@ -30,9 +30,10 @@ class Beyond(StrEnum):
 
 def forecast(
     fit: FitArgument,
-    stop: Annotated[float, typer.Option("--to", help="End of the window to forecast.")],
+    to: Annotated[str, typer.Option(metavar="TIME", help="End of the window to forecast.")],
     start: Annotated[
-        float | None, typer.Option("--from", help="Its start; the end of the data if absent.")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Its start; the end of the data if absent."),
     ] = None,
     subjects: Annotated[
         list[str] | None,
@@ -51,18 +52,17 @@ def forecast(
 ) -> None:
     """Forecast the number of events in a window, with an interval, from a saved fit.
 
-    Prints the forecast; with --out also writes forecast.csv and a fan plot.
+    Prints the forecast; with --out also writes forecast.csv and a fan plot. Times are numbers, or
+    dates such as 2024-01-31 where the data had dates.
 
     Example: gp4c forecast results/fit.json --from 9 --to 12
 
     Example: gp4c forecast adjusted/fit.json --to 60 --covariate treatment=thiotepa
     """
-    from gp4c.models.persistence import load_model
-
-    model = load_model(fit)
-    first = float(model.window_[1]) if start is None else start
-    if not first < stop:
-        raise typer.BadParameter(f"--from must be before --to; they are {first:g} and {stop:g}")
+    model = open_fit(fit)
+    first = float(model.window_[1]) if start is None else time_of(model, start, "--from")
+    stop = time_of(model, to, "--to")
+    check_order(model, first, stop)
     asked = _asked(model, subjects)
     options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
     options["covariates"] = _new_subject(model, asked, covariate)

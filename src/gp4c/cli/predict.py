@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gp4c.cli.covariates import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.saved import FitArgument, check_order, open_fit, shown, time_of
 
 if TYPE_CHECKING:
     from gp4c.reporting.curves import Floats
-
-FitArgument: TypeAlias = Annotated[
-    Path, typer.Argument(metavar="FIT.json", help="A model that gp4c fit --out saved.")
-]
 
 
 class BandKind(StrEnum):
@@ -29,14 +25,17 @@ class BandKind(StrEnum):
 def predict(
     fit: FitArgument,
     start: Annotated[
-        float | None, typer.Option("--from", help="First time; the window's start if absent.")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="First time; the window's start if absent."),
     ] = None,
     stop: Annotated[
-        float | None, typer.Option("--to", help="Last time; the window's end if absent.")
+        str | None,
+        typer.Option("--to", metavar="TIME", help="Last time; the window's end if absent."),
     ] = None,
     points: Annotated[int, typer.Option(min=2, help="Times between them, evenly spaced.")] = 101,
     at: Annotated[
-        list[float] | None, typer.Option("--at", help="A single time; may be repeated.")
+        list[str] | None,
+        typer.Option("--at", metavar="TIME", help="A single time; may be repeated."),
     ] = None,
     covariate: CovariateOption = None,
     level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Level of the bands.")] = 0.95,
@@ -50,17 +49,17 @@ def predict(
 ) -> None:
     """Evaluate a saved fit: rate and mean number of events at chosen times, with bands.
 
-    Prints CSV, or writes predictions.csv into --out.
+    Prints CSV, or writes predictions.csv into --out. Times are numbers, or dates such as
+    2024-01-31 where the data had dates.
 
     Example: gp4c predict results/fit.json --from 0 --to 6 --points 7
 
     Example: gp4c predict adjusted/fit.json --at 24 --covariate treatment=thiotepa
     """
-    from gp4c.models.persistence import load_model
     from gp4c.reporting.curves import curves_of
     from gp4c.reporting.tables import to_csv, write_csv
 
-    model = load_model(fit)
+    model = open_fit(fit)
     times = _times(model, start, stop, points, at)
     _check_window(model, times, extrapolate)
     chosen = chosen_covariates(model, covariate)
@@ -75,17 +74,16 @@ def predict(
 
 
 def _times(
-    model: Any, start: float | None, stop: float | None, points: int, at: list[float] | None
+    model: Any, start: str | None, stop: str | None, points: int, at: list[str] | None
 ) -> Floats:
     """Times asked for: single ones, or evenly spaced."""
     import numpy as np
 
     if at:
-        return np.unique(np.asarray(at, dtype=float))
-    first = model.window_[0] if start is None else start
-    last = model.window_[1] if stop is None else stop
-    if not first < last:
-        raise typer.BadParameter(f"--from must be before --to; they are {first:g} and {last:g}")
+        return np.unique([time_of(model, text, "--at") for text in at])
+    first = model.window_[0] if start is None else time_of(model, start, "--from")
+    last = model.window_[1] if stop is None else time_of(model, stop, "--to")
+    check_order(model, first, last)
     return np.linspace(first, last, points)
 
 
@@ -97,6 +95,6 @@ def _check_window(model: Any, times: Floats, extrapolate: bool) -> None:
     if not extrapolate and (times[0] < low or times[-1] > high):
         worst = times[0] if times[0] < low else times[-1]
         raise OutsideWindowError(
-            f"time {worst:g} is outside the observation window [{low:g}, {high:g}]; "
-            "--extrapolate allows it"
+            f"time {shown(model, worst)} is outside the observation window "
+            f"[{shown(model, low)}, {shown(model, high)}]; --extrapolate allows it"
         )

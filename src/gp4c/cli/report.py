@@ -53,7 +53,10 @@ def report(
     seed: SeedOption = 0,
     bootstrap: BootstrapOption = 200,
     forecast_to: Annotated[
-        float | None, typer.Option(help="Add a forecast from the end of the data to this time.")
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Add a forecast from the end of the data to this time or date."
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     quiet: QuietOption = False,
@@ -83,9 +86,9 @@ def report(
 
 
 def _from_saved(file: str) -> dict[str, Any]:
-    from gp4c.models.persistence import load_model
+    from gp4c.cli.saved import open_fit
 
-    return {"models": {"all subjects": load_model(file)}}
+    return {"models": {"all subjects": open_fit(Path(file))}}
 
 
 def _from_table(
@@ -107,17 +110,19 @@ def _from_table(
     return {"models": {g.name or "all subjects": g.model for g in fitted}, "panel": panel, "by": by}
 
 
-def _forecasts(models: dict[str, Any], to: float | None, seed: int) -> dict[str, Any]:
+def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, Any]:
     if to is None:
         return {}
     from gp4c.cli.forecast import fan
+    from gp4c.cli.saved import shown, time_of
 
     found = {}
     for name, model in models.items():
-        end = float(model.window_[1])
-        if not end < to:
-            raise typer.BadParameter(f"--forecast-to must be after the data, which end at {end:g}")
-        found[name] = fan(model, end, to, "all", random_state=seed)
+        end, stop = float(model.window_[1]), time_of(model, to, "--forecast-to")
+        if not end < stop:
+            last = shown(model, end)
+            raise typer.BadParameter(f"--forecast-to must be after the data, which end at {last}")
+        found[name] = fan(model, end, stop, "all", random_state=seed)
     return found
 
 

@@ -68,8 +68,12 @@ TimeUnitOption: TypeAlias = Annotated[
     typer.Option(help="Unit of time; dates are converted to it.", rich_help_panel=_READING),
 ]
 WindowOption: TypeAlias = Annotated[
-    tuple[float, float] | None,
-    typer.Option(help="Where the rate is defined.", rich_help_panel=_READING),
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="TIME TIME",
+        help="Where the rate is defined: two times, or dates.",
+        rich_help_panel=_READING,
+    ),
 ]
 DropMissingOption: TypeAlias = Annotated[
     bool,
@@ -115,6 +119,8 @@ class TableOptions:
         """Return the arguments of :func:`gp4c.read_panel`, without ``missing``."""
         options = asdict(self)
         del options["drop_missing"]
+        if self.window is not None:
+            options["window"] = tuple(_number_or_text(time) for time in self.window)
         return options
 
     @property
@@ -182,8 +188,11 @@ def read_source(source: str, table: TableOptions) -> PanelCounts:
 
 def _origin(text: str) -> str | float | None:
     """Where first intervals start: a number, each subject's first visit, or a date or column."""
-    if text == "first":
-        return None
+    return None if text == "first" else _number_or_text(text)
+
+
+def _number_or_text(text: str) -> float | str:
+    """A time: a number, else what may be a date."""
     try:
         return float(text)
     except ValueError:

@@ -46,8 +46,9 @@ class PanelSource:
         self.reader, self.notes = reader, notes
         origin = None if reader.origin is None else as_moment(reader.origin)
         unit = reader.time_unit if origin is None else known_unit(reader.time_unit or "days")
-        self.time_unit, self.time_origin = unit, origin
-        self._given = TimeAxis(unit, origin).window(window)  # type: ignore[arg-type]
+        self.time_unit = unit
+        self.time_origin: pd.Timestamp | np.datetime64 | None = origin
+        self._given = TimeAxis(unit, origin).window(window)
 
     def batches(self) -> Iterator[RowBatch]:
         """Read all rows once, a batch at a time."""
@@ -111,7 +112,7 @@ class ArraySource(PanelSource):
     def __init__(self, panel: PanelCounts) -> None:
         names = {role: role for role in ("subject", "start", "stop", "count", "exposure")}
         super().__init__(RowReader(names, panel.time_unit), panel.window)
-        self.panel = panel
+        self.panel, self.time_origin = panel, panel.time_origin
 
     @property
     def n_rows(self) -> int:

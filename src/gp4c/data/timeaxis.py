@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,10 @@ MICROSECONDS = {
     "months": 365.25 / 12 * 86400e6,
     "years": 365.25 * 86400e6,
 }
+#: 01.02.2024 and 1/2/2024 are different days in different countries
+_ISO = re.compile(r"\d{4}-\d\d-\d\d")
+#: units that need the time of the day
+_SHORT = ("seconds", "minutes", "hours")
 
 
 def known_unit(time_unit: str) -> str:
@@ -55,13 +60,18 @@ class TimeAxis:
     """How the table's times became numbers."""
 
     unit: str | None = None
-    origin: pd.Timestamp | None = None
+    origin: pd.Timestamp | np.datetime64 | str | None = None
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: Any) -> TimeAxis:
+        """The axis of the data that a model was fitted to."""
+        return cls(model.time_unit_, model.time_origin_)
 
     def number(self, value: Any) -> float:
         """Convert one time given by the user, on the same axis."""
         if isinstance(value, str | dt.date | np.datetime64):
-            if self.origin is None or self.unit is None:
+            if self.origin is None or self.unit not in MICROSECONDS:
                 raise PanelDataError(f"the data's times are numbers, not dates; found {value!r}")
             since = as_moment(value) - as_moment(self.origin)
             return float(since / np.timedelta64(1, "us")) / MICROSECONDS[self.unit]
@@ -69,6 +79,17 @@ class TimeAxis:
             return float(value)
         except (TypeError, ValueError):
             raise PanelDataError(f"a time must be a number or a date; found {value!r}") from None
+
+    def date(self, value: float) -> str | None:
+        """A time as a date (with the minute for short units); None if times were no dates."""
+        if self.origin is None or self.unit not in MICROSECONDS:
+            return None
+        shift = round(float(value) * MICROSECONDS[self.unit])
+        step, half = ("m", 30_000_000) if self.unit in _SHORT else ("D", 43_200_000_000)
+        moment = int(as_moment(self.origin).astype(np.int64)) + shift + half
+        if abs(moment) >= 2**63:
+            return None
+        return str(np.datetime64(moment, "us").astype(f"datetime64[{step}]")).replace("T", " ")
 
     def window(self, window: Any) -> tuple[float, float] | None:
         """Convert a window given by the user."""
@@ -88,9 +109,11 @@ def as_moment(value: Any) -> np.datetime64:
     import pandas as pd
 
     try:
-        moment = pd.Timestamp(value)
+        moment: Any = pd.Timestamp(value)
     except (TypeError, ValueError):
-        raise PanelDataError(f"not a date: {value!r}") from None
+        moment = pd.NaT
+    if moment is pd.NaT or (isinstance(value, str) and not _ISO.match(value)):
+        raise PanelDataError(f"not a date: {value!r}; dates are written year-month-day")
     if moment.tzinfo is not None:
         moment = moment.tz_convert("UTC").tz_localize(None)
     microseconds: np.datetime64 = moment.to_numpy().astype("datetime64[us]")

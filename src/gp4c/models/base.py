@@ -27,12 +27,13 @@ Floats = NDArray[np.float64]
 class PanelEstimator:
     """Base class of the estimators of gp4c.
 
-    A fitted estimator has attributes whose names end in an underscore; `window_` and
-    `time_unit_` are set by every ``fit``.
+    A fitted estimator has attributes whose names end in an underscore; `window_`, `time_unit_`
+    and `time_origin_` (the date of time 0, if times were dates) are set by every ``fit``.
     """
 
     window_: tuple[float, float]
     time_unit_: str | None
+    time_origin_: str | None = None  # of models that were saved before there was one
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Fit to a panel; `y` is ignored (scikit-learn passes it)."""
@@ -115,6 +116,13 @@ class PanelEstimator:
 
         self._check_fitted()
         save_model(self, path)
+
+    def _keep_time_axis(self, data: Any) -> None:
+        """Remember the unit of time of the data, and the date that time 0 stands for."""
+        from gp4c.data.timeaxis import as_moment
+
+        self.time_unit_ = data.time_unit
+        self.time_origin_ = None if data.time_origin is None else str(as_moment(data.time_origin))
 
     # -- forecasts --------------------------------------------------------------------------
 

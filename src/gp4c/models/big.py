@@ -112,7 +112,7 @@ def fit_large(
         problem, fit, model.compression_ = _fit_sums(model, sums, source.window, told)
         store_fit(model, problem, fit)
         _store_subjects(model, source, sums, problem, fit)
-    model.time_unit_ = source.time_unit
+    model._keep_time_axis(source)
     model.coefficients_ = None
     model.data_summary_ = _describe(sums, source.window)
     warn_unless_converged(model, fit.best)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.inference.forecasting import (
     SubjectHistories,
     count_quantile,
@@ -29,6 +30,7 @@ from gp4c.models.forecast_inputs import (
     seed_of,
     windows,
 )
+from gp4c.models.forecast_words import note_of, window_text
 from gp4c.plain import printable
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class Forecast:
         How the curve goes on where a window leaves the observed one; empty if none does.
     level, start, stop, subjects, time_unit
         What was asked.
+    time_origin : str or None
+        The date of time 0, if times were dates; the table then has dates as well.
     """
 
     mean: Any
@@ -76,6 +80,7 @@ class Forecast:
     n_subjects: int
     note: str
     time_unit: str | None = None
+    time_origin: str | None = None
 
     @property
     def interval(self) -> tuple[Any, Any]:
@@ -96,17 +101,25 @@ class Forecast:
         return float(value) if value.ndim == 0 else value
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per subject (or "new", "all") and window: mean, median and interval."""
+        """One row per subject (or "new", "all") and window: mean, median and interval.
+
+        Where the data had dates, so has the table.
+        """
         import pandas as pd
 
         names = self.subjects if isinstance(self.subjects, list) else [self.subjects or "new"]
         shape = (len(names), len(self.start))
         low, high = self.interval
-        table = {
+        table: dict[str, Any] = {
             "subject": np.repeat(np.array(names, dtype=object), shape[1]),
             "start": np.tile(self.start, shape[0]),
             "stop": np.tile(self.stop, shape[0]),
         }
+        axis = TimeAxis(self.time_unit, self.time_origin)
+        if axis.origin is not None:
+            table |= {
+                f"{end}_date": [axis.date(t) for t in table[end]] for end in ("start", "stop")
+            }
         columns = {"mean": self.mean, "median": self.quantile(0.5), "low": low, "high": high}
         table |= {name: np.asarray(value).ravel() for name, value in columns.items()}
         return pd.DataFrame(table).assign(level=self.level)
@@ -120,16 +133,25 @@ class Forecast:
         return printable(self._text())
 
     def _text(self) -> str:
-        if self.draws.ndim > 1:
-            text = self.to_frame().to_string(index=False, float_format=lambda x: f"{x:.4g}")
-            return f"{text}\n{self.note}" if self.note else text
-        low, high = self.interval
-        unit = f" {self.time_unit}" if self.time_unit else ""
+        if self.draws[0].size > 1:
+            return "\n".join(part for part in (self._table_text(), self.note) if part)
+        mean, low, high = (np.ravel(value)[0] for value in (self.mean, *self.interval))
+        axis = TimeAxis(self.time_unit, self.time_origin)
         line = (
-            f"{_short(self.mean)} ({low}–{high}) events in ({self.start[0]:g}, {self.stop[0]:g}]"
-            f"{unit}, {self._who()}; {100 * self.level:g}% interval"
+            f"{_short(mean)} ({low}–{high}) events in "
+            f"{window_text(self.start[0], self.stop[0], axis)}, {self._who()}; "
+            f"{100 * self.level:g}% interval"
         )
         return f"{line}\n{self.note}" if self.note else line
+
+    def _table_text(self) -> str:
+        """The table as a screen has room for it: one kind of times, the level said once."""
+        table = self.to_frame().drop(columns="level")
+        if self.time_origin is not None:
+            table = table.drop(columns=["start", "stop"])
+        text = table.to_string(index=False, float_format=lambda x: f"{x:.4g}")
+        unit = f"; times in {self.time_unit}" if self.time_unit and not self.time_origin else ""
+        return f"{text}\n{100 * self.level:g}% intervals{unit}"
 
     __repr__ = __str__
 
@@ -158,9 +180,9 @@ def forecast(
     model : fitted estimator
         GP4C and GP3 average over their posterior; a classical estimator plugs its curve in, so
         that the interval leaves out how uncertain the curve is (the note says so).
-    start, stop : float or array
+    start, stop : float or date, or array of them
         One window, or several of which the joint distribution is wanted: of the future, the
-        past, or across the end of the observation window.
+        past, or across the end of the observation window. Dates if the data had dates.
     subjects : None, "all", label or list of labels
         None: a new subject like those of the fit. Labels of the fitted panel: those subjects,
         given what was seen of them. "all": the sum over all of them.
@@ -193,7 +215,7 @@ def forecast(
     repair, a new rule). If they give different answers, the data do not decide.
     """
     check_forecast(model, level, beyond, n_draws)
-    first, last = windows(start, stop)
+    first, last = windows(model, start, stop)
     known = known_subjects(model, subjects, history)
     units = per_subject(exposure, 1 if known is None else len(known.subjects))
     rng = np.random.default_rng(seed_of(model, random_state))
@@ -220,8 +242,9 @@ def forecast(
         stop=last,
         subjects=None if known is None else "all" if is_all(subjects) else list(named),
         n_subjects=1 if known is None else len(known.subjects),
-        note=_note(model, first, last, beyond),
+        note=note_of(model, known, first, last, beyond),
         time_unit=model.time_unit_,
+        time_origin=model.time_origin_,
     )
 
 
@@ -315,38 +338,6 @@ def _known_subjects(
 def _chunks(n_subjects: int, n_draws: int) -> list[NDArray[np.intp]]:
     size = max(1, _CHUNK // n_draws)
     return [np.arange(k, min(k + size, n_subjects)) for k in range(0, n_subjects, size)]
-
-
-def _note(model: Any, start: Floats, stop: Floats, beyond: str) -> str:
-    """Say how the curve goes on beyond the window, and what a plugged-in curve leaves out."""
-    low, high = model.window_
-    outside = bool(np.any(start < low) or np.any(stop > high))
-    if not hasattr(model, "posterior_"):
-        text = f"The curve of this {type(model).__name__} is plugged in: its error is left out."
-        return f"{text} Beyond ({low:g}, {high:g}] it goes on as there." if outside else text
-    if not outside:
-        return ""
-    end = high if np.any(stop > high) else low
-    rate, unit = float(model.intensity(end)), f" {model.time_unit_}" if model.time_unit_ else ""
-    if beyond == "hold":
-        return (
-            f"Beyond the observation window ({low:g}, {high:g}] the rate is held at its value at "
-            f"the end, {rate:.3g} per unit of time."
-        )
-    return (
-        f"Beyond the observation window ({low:g}, {high:g}] the rate returns from its value at "
-        f"the end, {rate:.3g}, to its long-run level, {_long_run(model):.3g} per unit of time, "
-        f'within about {model.length_scale_:.3g}{unit}; beyond="hold" keeps it at its last value.'
-    )
-
-
-def _long_run(model: Any) -> float:
-    """E λ far from the data: scale · (g² + γ), averaged over the posterior's components."""
-    components = getattr(model.posterior_, "components", None)
-    if components is None:
-        return float(model.mean_**2 + model.variance_)
-    level = sum(c.weight * (c.prior_mean**2 + c.variance) for c in components)
-    return float(model.posterior_.scale * level)
 
 
 def _short(value: float) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.covariate_rows import design_rows, last_rows
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.inference.forecasting import SubjectHistories
 
 if TYPE_CHECKING:
@@ -30,10 +31,9 @@ def check_forecast(model: Any, level: float, beyond: str, n_draws: int) -> None:
         raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
 
 
-def windows(start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
-    """Start and stop of the windows as arrays of one length."""
-    first = np.asarray(start, dtype=np.float64)
-    last = np.asarray(stop, dtype=np.float64)
+def windows(model: Any, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
+    """Start and stop of the windows as arrays of one length; dates on the axis of the fit."""
+    first, last = (_numbers(times, TimeAxis.of(model)) for times in (start, stop))
     if first.ndim > 1 or last.ndim > 1:
         raise ValueError("start and stop must be numbers or one-dimensional arrays")
     first, last = np.broadcast_arrays(np.atleast_1d(first), np.atleast_1d(last))
@@ -42,6 +42,16 @@ def windows(start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
     if np.any(last < first):
         raise ValueError("each stop must not be before its start")
     return first.copy(), last.copy()
+
+
+def _numbers(times: ArrayLike, axis: TimeAxis) -> Floats:
+    """Times as numbers, whether they are given so or as dates."""
+    cells = np.asarray(times)
+    if cells.dtype.kind in "OUM":
+        plain = cells.astype(object) if cells.dtype.kind == "U" else cells
+        numbers = [axis.number(cell) for cell in plain.ravel()]
+        return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+    return cells.astype(np.float64)
 
 
 def is_all(subjects: Any) -> bool:

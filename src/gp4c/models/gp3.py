@@ -80,7 +80,7 @@ class GP3(GaussianProcessModel):
             )
             store_fit(self, problem, fit)
             self._fitted_to = (None, events)
-            self.time_unit_ = events.time_unit
+            self._keep_time_axis(events)
             self.subjects_ = subject_labels(None, events)
             self.data_summary_ = describe_data(None, events)
             self.histories_ = SubjectHistories.of_all(None, events)

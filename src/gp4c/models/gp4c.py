@@ -241,7 +241,7 @@ class GP4C(CovariateModel):
         store_fit(self, problem, fit)
         seen = self._adjusted(panel)
         self._fitted_to = (seen, events)
-        self.time_unit_ = panel.time_unit
+        self._keep_time_axis(panel)
         self.subjects_ = subject_labels(panel, events)
         self.data_summary_ = describe_data(panel, events)
         self.histories_ = SubjectHistories.of_all(seen, events)

@@ -62,7 +62,7 @@ class PlugInEstimator(PanelEstimator):
             )
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
-        self.time_unit_ = panel.time_unit
+        self._keep_time_axis(panel)
         self.time_at_risk_ = float((panel.exposure * (panel.stop - panel.start)).sum())
         self.effect_ = None
         self.frailty_shape_ = np.inf

@@ -162,6 +162,15 @@ def window(value: Any, sizes: Sizes) -> str | None:
     return None
 
 
+def date(value: Any, sizes: Sizes) -> str | None:
+    """A date as ISO text."""
+    try:
+        found = np.datetime64(value if isinstance(value, str) else "none", "us")
+    except ValueError:
+        return "is not a date"
+    return "is not a date" if np.isnat(found) else None
+
+
 def _bad_values(value: Any, positive: bool, infinite: bool, nan: bool) -> str | None:
     if not nan and np.any(np.isnan(value)):
         return "is not a number"
@@ -231,7 +240,8 @@ FIELDS: dict[str, dict[str, Check]] = {
 }  # fmt: skip
 
 _SHARED: dict[str, Check] = {
-    "window_": window, "time_unit_": maybe(_TEXT), "effect_": choice(None, "gamma", "weight"),
+    "window_": window, "time_unit_": maybe(_TEXT), "time_origin_": maybe(date),
+    "effect_": choice(None, "gamma", "weight"),
     "frailty_shape_": number(positive=True, infinite=True), "subjects_": labels("K"),
     "subject_totals_": array("K"), "subject_effects_": maybe(array("K")),
     "subject_expected_": maybe(array("K")), "data_summary_": dict_of(number()),
@@ -281,6 +291,7 @@ OPTIONAL = frozenset(
         "n_left_out_",
         "residual_",
         "subject_effects_",
+        "time_origin_",
     }
 )
 

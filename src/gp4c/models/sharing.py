@@ -195,7 +195,7 @@ def _model(
     model.effect_choice_ = f"as for all groups together: {pooled.effect_choice_}"
     model.coefficients_, model.compression_ = None, None
     model._fitted_to = (panel, None)
-    model.time_unit_ = panel.time_unit
+    model._keep_time_axis(panel)
     model.subjects_ = subject_labels(panel, None)
     model.data_summary_ = describe_data(panel, None)
     model.histories_ = SubjectHistories.of_all(panel, None)

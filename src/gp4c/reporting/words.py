@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from gp4c.plain import per as per
+from gp4c.plain import singular
+
 
 def number(value: float, digits: int = 3) -> str:
     """Write a number to a few significant digits, without exponents where they can be avoided."""
@@ -24,16 +27,6 @@ def estimate(value: float, digits: int = 3) -> str:
     plain = number(value, digits)
     wanted = 1e-4 <= abs(value) < 10 ** (digits - 1)
     return f"{value:#.{digits}g}".rstrip(".") if wanted else plain
-
-
-def singular(unit: str) -> str:
-    """One of a unit: ``months`` gives ``month``."""
-    return unit[:-1] if unit.endswith("s") else unit
-
-
-def per(unit: str | None) -> str:
-    """What a rate is counted per: ``per month``."""
-    return f"per {singular(unit)}" if unit else "per unit of time"
 
 
 def duration(value: float, unit: str | None, digits: int = 2) -> str:

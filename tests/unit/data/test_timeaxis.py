@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import gp4c
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 
 STARTS = [dt.datetime(2023, 12, 30, 6), dt.datetime(2024, 2, 28), dt.datetime(2024, 1, 15, 12)]
@@ -141,3 +142,30 @@ def test_numbers_keep_any_unit_as_a_label():
 def test_times_that_cannot_be_read(data, options, message):
     with pytest.raises(PanelDataError, match=message):
         gp4c.PanelCounts.from_frame(data, **options)
+
+
+@pytest.mark.parametrize("text", ["01.02.2024", "1/2/2024", "", "now", "20240131"])
+def test_a_date_of_the_user_is_written_year_month_day(text):
+    with pytest.raises(PanelDataError, match="dates are written year-month-day"):
+        TimeAxis("days", pd.Timestamp("2024-01-01")).number(text)
+
+
+@pytest.mark.parametrize(
+    ("unit", "date"),
+    [
+        ("days", "2024-02-29"), ("weeks", "2024-12-31"), ("months", "1999-12-31"),
+        ("years", "2031-07-04"), ("hours", "2024-01-02 03:30"), ("minutes", "2024-01-01 00:01"),
+    ],
+)  # fmt: skip
+def test_a_date_is_a_number_and_back(unit, date):
+    for origin in (pd.Timestamp("2024-01-01"), "2024-01-01T00:00:00", np.datetime64("2024-01-01")):
+        axis = TimeAxis(unit, origin)
+        assert axis.date(axis.number(date)) == date
+
+
+def test_dates_are_rounded_to_days_and_no_farther_than_a_calendar_goes():
+    axis = TimeAxis("months", pd.Timestamp("2024-01-01"))
+    assert axis.date(12.0) == "2024-12-31"  # 365.25 days
+    assert axis.date(1e15) is None
+    assert TimeAxis("months").date(12.0) is None
+    assert TimeAxis("shifts", pd.Timestamp("2024-01-01")).date(12.0) is None

@@ -1,12 +1,15 @@
 """Forecasts: closed forms where the curve is known, sums and mixtures where it is not."""
 
+import datetime as dt
+
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
 import gp4c
-from gp4c.exceptions import NotFittedError
+from gp4c.exceptions import NotFittedError, PanelDataError
 from gp4c.models.forecast import forecast
 from tolerances import ROUNDING, STANDARD_ERRORS
 
@@ -144,12 +147,97 @@ def test_beyond_the_window_it_says_how_it_goes_on(smooth, constant):
     assert "its error is left out" in forecast(constant, 10, 20).note
 
 
+def test_rates_are_per_unit_of_the_data(smooth, panel):
+    for beyond in ("prior", "hold"):
+        assert " per month" in forecast(smooth, 40, 45, beyond=beyond).note
+    unnamed = gp4c.GP4C(count_term="pointwise", hyper="optimize", effect=None).fit(
+        gp4c.PanelCounts.from_frame(panel.to_frame())
+    )
+    assert "per unit of time" in forecast(unnamed, 40, 45).note
+
+
+def test_what_is_past_is_said_of_those_who_were_observed(smooth, constant, panel):
+    past = "before the end of what was observed, "
+    assert past not in forecast(smooth, 0, 12).note  # a new subject begins at 0
+    assert past not in forecast(smooth, 40, 45, subjects="all").note
+    assert f"{past}40 months: up to" in forecast(smooth, 30, 45, subjects="all").note
+    left = panel[int(np.argmin([panel[k].stop.max() for k in range(panel.n_subjects)]))]
+    end = float(left.stop.max())
+    assert end < 35
+    label = left.subjects[0]
+    assert past not in forecast(smooth, 35, 45, subjects=label).note
+    assert past in forecast(smooth, end - 1, 45, subjects=label).note
+    assert past in forecast(constant, 39, 45, subjects="all").note
+
+
+@pytest.fixture(scope="module", params=["constant", "smooth"])
+def dated(request):
+    table = {
+        "id": ["a", "a", "b"],
+        "from": ["2024-01-01", "2024-02-01", "2024-01-15"],
+        "to": ["2024-02-01", "2024-04-01", "2024-04-10"],
+        "n": [2, 1, 3],
+    }
+    names = {"subject": "id", "start": "from", "stop": "to", "count": "n"}
+    data = gp4c.PanelCounts.from_frame(pd.DataFrame(table), **names)
+    if request.param == "constant":
+        return gp4c.HomogeneousPoisson().fit(data)
+    return gp4c.GP4C(count_term="pointwise", hyper="optimize", effect=None).fit(data)
+
+
+@pytest.mark.parametrize("kind", [str, pd.Timestamp, dt.date.fromisoformat, np.datetime64])
+def test_windows_may_be_dates(dated, kind):
+    found = forecast(dated, kind("2024-04-10"), kind("2024-05-10"))
+    assert (found.start[0], found.stop[0]) == (100.0, 130.0)
+    assert found.mean == forecast(dated, 100, 130).mean
+    assert "events in (100, 130] days (2024-04-10 to 2024-05-10), a new" in str(found)
+    row = found.to_frame().iloc[0]
+    assert (row["start_date"], row["stop_date"]) == ("2024-04-10", "2024-05-10")
+
+
+def test_several_dates_are_a_table_of_dates(dated):
+    found = forecast(dated, ["2024-04-10", "2024-04-20"], "2024-05-10", subjects=["b", "a"])
+    assert found.start.tolist() == [100.0, 110.0]
+    lines = str(found).splitlines()
+    assert lines[0].split() == [
+        "subject",
+        "start_date",
+        "stop_date",
+        "mean",
+        "median",
+        "low",
+        "high",
+    ]
+    assert lines[5].strip() == "90% intervals"
+    assert max(map(len, lines[:6])) <= 80
+
+
+def test_a_new_subject_in_the_calendar_has_a_past_too(dated):
+    note = forecast(dated, "2024-04-01", "2024-05-10").note
+    assert "before the end of what was observed, 2024-04-10: up to" in note
+    assert "before the end" not in forecast(dated, "2024-04-10", "2024-05-10").note
+    assert "(0, 100] days (2024-01-01 to 2024-04-10)" in note
+
+
+def test_dates_survive_a_file(dated, tmp_path):
+    dated.save(tmp_path / "fit.json")
+    again = gp4c.load_model(tmp_path / "fit.json")
+    assert again.time_origin_ == dated.time_origin_ == "2024-01-01T00:00:00.000000"
+    assert str(forecast(again, "2024-04-10", "2024-05-10")) == str(forecast(dated, 100, 130))
+
+
+def test_dates_need_data_with_dates(constant):
+    with pytest.raises(PanelDataError, match="times are numbers, not dates; found '2024-04-10'"):
+        forecast(constant, "2024-04-10", "2024-05-10")
+
+
 def test_shapes_tables_and_words(smooth, panel):
     a, b = panel.subjects[:2].tolist()
     one = forecast(smooth, 40, 45, subjects=a)
     assert isinstance(one.mean, float)
     assert isinstance(one.interval[0], int)
-    assert f"subject {a}" in str(one)
+    assert f"subject {a}; 90%" in str(one)
+    assert str(forecast(smooth, 40, 45, subjects=[a])) == str(one)  # one is a sentence
     many = forecast(smooth, [40, 45], [45, 50], subjects=[b, a], level=0.8)
     assert many.mean.shape == many.interval[0].shape == many.quantile(0.3).shape == (2, 2)
     table = many.to_frame()

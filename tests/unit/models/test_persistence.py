@@ -12,6 +12,7 @@ import pytest
 
 import gp4c
 from gp4c.exceptions import ModelFileError
+from gp4c.models.persistence import _restore
 from problems import visits_panel
 
 PANEL = visits_panel(61, 7, 3, level=3.0, window=(0.0, 24.0), frailty=1.0)
@@ -155,6 +156,16 @@ def test_damaged_files_are_refused(missing: str, document: dict[str, Any], tmp_p
     damaged = {key: value for key, value in document.items() if key != missing}
     with pytest.raises(ModelFileError, match="is damaged"):
         load(json.dumps(damaged), tmp_path)
+
+
+@pytest.mark.parametrize("origin", ["01.02.2024", "NaT", "none", 3, "2024-01-01; rm"])
+def test_a_date_of_time_zero_is_a_date(origin: Any, document: dict[str, Any]) -> None:
+    state = [[key, value] for key, value in document["state"]["dict"] if key != "time_origin_"]
+    body = {key: document[key] for key in ("class", "parameters")}
+    _restore({**body, "state": {"dict": state}})  # a file from before there was one
+    _restore({**body, "state": {"dict": [*state, ["time_origin_", "2024-02-01"]]}})
+    with pytest.raises(ValueError, match="'time_origin_' is not a date"):
+        _restore({**body, "state": {"dict": [*state, ["time_origin_", origin]]}})
 
 
 def test_unknown_parameters_are_refused(document: dict[str, Any], tmp_path: Path) -> None:
