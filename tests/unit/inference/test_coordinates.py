@@ -64,3 +64,13 @@ def test_outside_the_limits_there_is_nothing():
             level = np.log(2 * bound**2)
             assert free.hyper(s, level + inwards * 1e-6) is not None
             assert free.hyper(s, level - inwards * 1e-6) is None
+
+
+@pytest.mark.parametrize(("bound", "inside"), [(MEAN_BOUNDS[0], 1.001), (MEAN_BOUNDS[1], 0.999)])
+def test_a_learned_mean_has_limits_of_its_own(bound, inside):
+    free = Coordinates(BASE, True)
+    for factor, there in ((inside, True), (1 / inside, False)):
+        mean = bound * factor
+        variance = 0.1 * mean**2  # far from its own limits
+        found = free.hyper(*free.of(Hyper(0.3, variance, mean)))
+        assert (found is not None) == there
