@@ -32,7 +32,7 @@ class MissingExtraError(GP4CError, ImportError):
 
 
 class NotEnoughMemoryError(GP4CError, MemoryError):
-    """A fit would need more memory than there is; the message says how to need less."""
+    """A fit or a table would need more memory than there is; the message says how to need less."""
 
 
 class GP4CWarning(UserWarning):

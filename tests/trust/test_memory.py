@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import gp4c
 from gp4c import memory
+from gp4c.data import content
 from gp4c.exceptions import GP4CError, NotEnoughMemoryError
 from gp4c.models import footprint
 from gp4c.models.footprint import expected_peak
@@ -93,6 +100,107 @@ def test_the_command_line_says_it_in_one_line(
 def test_nothing_is_refused_where_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(footprint, "available_memory", lambda: None)
     assert gp4c.HomogeneousPoisson().fit(panel(5, 3)).rate_ > 0
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+TABLE = b"id,start,stop,count\n" + b"7,0,3,1\n" * 1000
+
+
+def parquet(n_rows: int) -> bytes:
+    """A file of a few kilobytes, however many equal rows it has."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    columns = {
+        name: np.full(n_rows, value) for name, value in zip(NAMES, (7, 0, 3, 1), strict=True)
+    }
+    file = io.BytesIO()
+    parquet.write_table(pa.table(columns), file)
+    return file.getvalue()
+
+
+NAMES = ("id", "start", "stop", "count")
+
+
+@pytest.mark.parametrize(
+    ("data", "needed"),
+    [
+        (TABLE, "about 172 kB"),  # 4 for each byte, 140 for each row
+        (gzip.compress(b"x" * 10**7), "more than 40 MB"),
+        (gzip.compress(gzip.compress(TABLE)[:-8] + bytes(10**7)), "more than 40 MB"),
+        (gzip.compress(b"x" * 10**6) * 10, "more than 40 MB"),  # members are counted together
+        (parquet(100_000), "about"),
+        (gzip.compress(parquet(100_000)), "about"),
+    ],
+    ids=["csv", "bomb", "nested", "members", "parquet", "packed parquet"],
+)
+def test_a_table_that_cannot_be_read_is_refused(
+    data: bytes, needed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(data)
+    monkeypatch.setattr(content, "available_memory", lambda: 170_000)
+    for source in (path, io.BytesIO(data)):
+        with pytest.raises(NotEnoughMemoryError) as caught:
+            gp4c.read_panel(source)
+        said = str(caught.value)
+        assert f"would take {needed}" in said
+        assert "170 kB are free" in said
+        assert "gp4c.scan_panel reads in parts" in said
+
+
+def test_an_endless_stream_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "available_memory", lambda: 10**8)
+    with open("/dev/zero", "rb") as zeros, pytest.raises(NotEnoughMemoryError, match="more than"):
+        gp4c.read_panel(zeros)
+
+
+def test_what_no_limit_foresaw_is_said_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise MemoryError
+
+    monkeypatch.setattr(content, "available_memory", lambda: None)
+    with pytest.raises(NotEnoughMemoryError, match="the file would take more than 0 bytes of"):
+        gp4c.read_panel(Full())
+
+
+def test_tables_are_read_where_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = b"id,start,stop,count\n7,0,3,1\n"
+    read = [gp4c.read_panel(io.BytesIO(data)) for data in (one, gzip.compress(one), parquet(1))]
+    monkeypatch.setattr(content, "available_memory", lambda: None)
+    for data, expected in zip((one, gzip.compress(one), parquet(1)), read, strict=True):
+        assert gp4c.read_panel(io.BytesIO(data)) == expected
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_what_reading_takes_is_known(kind: str, tmp_path: Path) -> None:
+    """In a process of its own, the peak of which the system measures; memory of Arrow included."""
+    n = 60_000
+    frame = pd.DataFrame({"id": np.repeat(np.arange(n), 5), "start": np.tile(range(5), n)})
+    frame["stop"], frame["count"] = frame["start"] + 1, frame["id"] % 3
+    paths = [tmp_path / f"{name}.{kind}" for name in ("small", "large")]
+    for path, part in zip(paths, (frame[:50], frame), strict=True):
+        (part.to_csv if kind == "csv" else part.to_parquet)(path, index=False)
+    code = """
+import sys
+import gp4c
+from gp4c.data import readers
+def peak():
+    (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
+    return 1024 * int(line.split()[1])
+small, large = sys.argv[1:]
+told = []
+gp4c.read_panel(small)
+readers.check_room = lambda source, needed: told.append(needed)
+before = peak()
+gp4c.read_panel(large)
+print(told[-1] / (peak() - before))
+"""
+    command = [sys.executable, "-c", code, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    assert 0.5 < float(done.stdout) < 2
 
 
 # -- what is available -----------------------------------------------------------------------------

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-import gzip
 import io
 import os
 import re
-import zlib
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from gp4c.data.checks import unknown_name
+from gp4c.data.content import (
+    PER_BYTE,
+    PER_CELL,
+    PER_ROW,
+    check_room,
+    in_sentence,
+    read_content,
+    unzipped,
+)
 from gp4c.data.csvfile import read_csv_table
 from gp4c.data.frames import Table, table_of
 from gp4c.exceptions import PanelDataError
@@ -183,16 +188,17 @@ def read_table(
     encoding: str | None = None,
 ) -> Table:
     """Read any supported file as a table; see :func:`read_panel` for the options."""
-    data, name = _content(source)
-    shown = f"the file {name!r}" if name else "the file"
+    data, name = read_content(source)
+    shown = in_sentence(name)
     if data[:2] == b"\x1f\x8b":
-        data = _unzipped(data, shown)
+        data = unzipped(data, shown)
     if data[:4] == b"PAR1" or name.lower().endswith((".parquet", ".pq")):
         return _read_parquet(data, shown)
     if data[:2] == b"PK":
         raise PanelDataError(f"{shown} is a zip archive or Excel workbook; save the table as CSV")
     if delimiter is None:
         delimiter = "\t" if name.lower().endswith((".tsv", ".tsv.gz", ".tab")) else ","
+    check_room(shown, PER_BYTE * len(data) + PER_ROW * data.count(b"\n"))
     return read_csv_table(
         data,
         shown,
@@ -203,52 +209,13 @@ def read_table(
     )
 
 
-def _content(source: Any) -> tuple[bytes, str]:
-    """Bytes and name of a path or file object."""
-    if hasattr(source, "read"):
-        data = source.read()
-        name = getattr(source, "name", "")
-        name = os.path.basename(name) if isinstance(name, str) else ""
-        return (data.encode() if isinstance(data, str) else bytes(data)), name
-    if not isinstance(source, str | os.PathLike):
-        raise PanelDataError(
-            f"read_panel takes a path or a file object; found {type(source).__name__} "
-            "(PanelCounts.from_frame takes a dataframe)"
-        )
-    path = Path(source)
-    try:
-        return path.read_bytes(), path.name
-    except FileNotFoundError:
-        raise PanelDataError(f"there is no file {str(path)!r}{_near_file(path)}") from None
-    except IsADirectoryError:
-        raise PanelDataError(f"{str(path)!r} is a directory, not a file") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise PanelDataError(f"the file {str(path)!r} cannot be read: {reason}") from None
-
-
-def _near_file(path: Path) -> str:
-    """Suggest a file of similar name beside one that is not there."""
-    try:
-        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
-    except OSError:
-        return f"; there is no directory {str(path.parent)!r} either"
-    return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
-
-
-def _unzipped(data: bytes, source: str) -> bytes:
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error) as error:
-        raise PanelDataError(f"{source} is damaged: {error}") from None
-
-
 def _read_parquet(data: bytes, source: str) -> Table:
     """Read a Parquet file; index columns that pandas stored without a name are left out."""
     import pyarrow as pa
     from pyarrow import parquet
 
     try:
+        _check_parquet_room(parquet.ParquetFile(io.BytesIO(data)).metadata, source)
         content = parquet.read_table(io.BytesIO(data))
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
@@ -258,3 +225,11 @@ def _read_parquet(data: bytes, source: str) -> Table:
         raise PanelDataError(f"{source} is empty; it needs at least one row")
     table = table_of(content.select(kept))
     return Table(table.columns, table.n_rows, table.locate, source)
+
+
+def _check_parquet_room(metadata: Any, source: str) -> None:
+    """Repeated values take next to no room in the file, but they do in memory."""
+    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
+    unpacked = 2 * sum(max(group.total_byte_size, 0) for group in groups)
+    cells = metadata.num_rows * metadata.num_columns
+    check_room(source, PER_ROW * metadata.num_rows + PER_CELL * cells + unpacked)
