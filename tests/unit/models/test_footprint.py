@@ -1,0 +1,73 @@
+"""Memory told before a fit: what it depends on, and what not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gp4c
+from gp4c.models.footprint import expected_peak
+from problems import visits_panel
+
+MODELS = [
+    gp4c.GP4C(),
+    gp4c.GP4C(n_inducing=20),
+    gp4c.GP4C(count_term="pointwise", effect=None),
+    gp4c.GP4C(method="mcmc"),
+    gp4c.GP4C.paper(),
+    gp4c.GP4CW(),
+    gp4c.LocalEM(),
+    gp4c.NPMLE(),
+    gp4c.NPMPLGF(),
+    gp4c.NPMPLE(),
+    gp4c.HomogeneousPoisson(),
+]
+
+
+def data(n_subjects: int = 20, window: tuple[float, float] = (0.0, 1.0)) -> gp4c.PanelCounts:
+    return visits_panel(4, n_subjects, 5, level=3.0, window=window)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_origin_and_unit_of_time_take_no_memory(model: Any) -> None:
+    here = expected_peak(model, data())
+    assert here > 3e6
+    for window in ((0.0, 365.0), (2000.0, 2001.0), (-5.0, -4.0)):
+        assert expected_peak(model, data(window=window)) == pytest.approx(here, rel=1e-6)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_more_rows_take_more(model: Any) -> None:
+    few, many = (expected_peak(model, data(n)) for n in (20, 200))
+    assert many > few
+
+
+def test_what_grows_with_the_square_of_the_visit_times_and_what_does_not() -> None:
+    def growth(model: Any) -> float:
+        base = expected_peak(model, data(1))
+        some, twice = (expected_peak(model, data(n)) - base for n in (200, 400))
+        return float(np.log2(twice / some))
+
+    for model in (gp4c.NPMLE(), gp4c.NPMPLGF()):
+        assert growth(model) == pytest.approx(2.0, abs=0.15), model
+    for model in (gp4c.NPMPLE(), gp4c.HomogeneousPoisson(), gp4c.GP4C.paper()):
+        assert growth(model) == pytest.approx(1.0, abs=0.05), model
+    assert 1.0 < growth(gp4c.LocalEM()) < 2.0  # its matrix of intervals by cells is sparse
+
+
+def test_what_is_asked_for_costs() -> None:
+    panel = data(100)
+
+    def peak(**options: Any) -> float:
+        return expected_peak(gp4c.GP4C(**options), panel)
+
+    assert peak(n_inducing=60) > peak(n_inducing=20)
+    assert peak(method="mcmc") > peak()
+    assert peak(effect="gamma") > peak(effect=None)
+    assert peak(effect=None) > peak(effect=None, count_term="lemma2")
+
+
+def test_other_data_than_panels_are_not_judged() -> None:
+    assert expected_peak(gp4c.GP4C(), None) == 0.0
