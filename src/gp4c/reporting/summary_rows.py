@@ -25,6 +25,8 @@ TITLES = {
     "NPMPLGF": "mean number of events, pseudo-likelihood with gamma frailty (step function)",
     "HomogeneousPoisson": "constant event rate",
 }
+#: difference of logarithms from which a crude rate is said not to be the average rate
+_NOTICEABLE = math.log(1.1)
 #: frailty variance above which few subjects carry the mean
 _HEAVY_FRAILTY = 2.0
 
@@ -117,6 +119,7 @@ def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) ->
     unit, (start, end) = model.time_unit_, model.window_
     average = total / (end - start)
     yield Row(section, "average rate", f"{estimate(average)} {per(unit)}", average)
+    yield from _crude_row(model, section, average)
     times = np.linspace(start, end, N_POINTS)
     same = curves is not None and np.array_equal(curves.times, times)
     rate: Any = curves.rate if same and curves is not None else model.intensity(times)
@@ -127,6 +130,36 @@ def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) ->
             f"to {estimate(rate[high])} at {moment(times[high], unit)}"
         )
         yield Row(section, "range of the rate", text, low=float(rate[low]), high=float(rate[high]))
+
+
+def _crude_row(model: Any, section: str, average: float) -> Iterator[Row]:
+    """Events divided by time at risk, where it is not about the average rate, and why not."""
+    known: dict[str, Any] = getattr(model, "data_summary_", None) or {}
+    at_risk, events = known.get("exposure_time", 0.0), known.get("n_events", 0)
+    expected = getattr(model, "subject_expected_", None)
+    if not at_risk * events * average > 0 or (model.effect_ is not None and expected is None):
+        return
+    crude = events / at_risk
+    if abs(math.log(crude / average)) <= _NOTICEABLE:
+        return
+    word = "lower" if crude < average else "higher"
+    own = crude if expected is None else float(np.sum(expected)) / at_risk
+    text = f"{estimate(crude)} {per(model.time_unit_)} (events by time at risk), {word} because "
+    yield Row(section, "crude rate", text + _why_crude(model, crude, average, own), crude)
+
+
+def _why_crude(model: Any, crude: float, average: float, expected: float) -> str:
+    """Why a crude rate is not the average rate; `expected` is that of average subjects' own times.
+
+    From the average to the expected rate times are weighted by who was there to be seen, from the
+    expected to the crude one subjects are weighted by how long they were.
+    """
+    if has_effects(model):
+        return "the average is that of average covariates"
+    if abs(math.log(crude / expected)) > abs(math.log(expected / average)):
+        word = "lower" if crude < expected else "higher"
+        return f"subjects who were observed longer had {word} rates, and each counts once in a mean"
+    return f"more of the time at risk is where the rate is {'low' if crude < average else 'high'}"
 
 
 # -- hyper-parameters -----------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gp4c
@@ -10,6 +11,7 @@ from gp4c.exceptions import GP4CWarning
 from gp4c.reporting.curves import curves_of
 from gp4c.reporting.panel_picture import label_step
 from gp4c.reporting.subject_plots import _effect_of
+from gp4c.reporting.summary import summarise
 from gp4c.reporting.summary_rows import _compression, _result_rows, warnings_of
 
 SIZES = {"n_rows": 12_000, "n_intervals": 400, "error": 2e-5, "relative_error": 3e-9}
@@ -77,3 +79,65 @@ def test_a_model_without_effects_has_the_effect_one(quiet):
     assert quiet.subject_effects_ is None
     assert _effect_of(quiet, panel, 0) == 1.0
     assert np.isfinite(quiet.cumulative(8.0))
+
+
+# -- crude rates ---------------------------------------------------------------------------------
+
+
+def crude(model):
+    return [row for row in summarise(model).rows if row.quantity == "crude rate"]
+
+
+def panel_of(stops, counts, starts=0.0, **more):
+    frame = {"subject": np.arange(len(stops)), "start": starts, "stop": stops, "count": counts}
+    return gp4c.PanelCounts.from_frame(
+        pd.DataFrame(frame | more), time_unit="months", window=(0, 10)
+    )
+
+
+def test_a_crude_rate_is_said_where_those_observed_longer_had_other_rates():
+    panel = panel_of([1.0] * 8 + [10.0] * 8, [3] * 16)
+    model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+    (row,) = crude(model)
+    assert row.value == pytest.approx(48 / 88)
+    assert row.value < model.rate_ / 1.1
+    assert row.text == (
+        "0.545 per month (events by time at risk), lower because subjects who were observed "
+        "longer had lower rates, and each counts once in a mean"
+    )
+    other = gp4c.HomogeneousPoisson(effect="gamma").fit(
+        panel_of([1.0] * 40 + [10.0] * 4, [0, 1] * 20 + [60] * 4)
+    )
+    said = "higher because subjects who were observed longer had higher rates"
+    assert said in crude(other)[0].text
+
+
+def test_a_crude_rate_is_said_where_few_were_there_to_see_low_rates():
+    early, late = panel_of([2.0] * 30, [8] * 30), ([2.0] * 6, [10.0] * 6, [2] * 6)
+    rows = pd.concat(
+        [
+            early.to_frame(),
+            pd.DataFrame(
+                {"subject": range(6), "start": late[0], "stop": late[1], "count": late[2]}
+            ),
+        ]
+    )
+    panel = gp4c.PanelCounts.from_frame(rows, time_unit="months")
+    model = gp4c.GP4C(effect=None, hyper="optimize", count_term="pointwise").fit(panel)
+    (row,) = crude(model)
+    assert row.value == pytest.approx((240 + 12) / (60 + 48))
+    assert row.text.endswith("higher because more of the time at risk is where the rate is high")
+
+
+def test_a_crude_rate_that_says_the_same_is_left_out(quiet):
+    same = gp4c.HomogeneousPoisson(effect="gamma").fit(panel_of([10.0] * 6, [1, 2, 3, 1, 9, 0]))
+    assert crude(same) == []
+    assert crude(quiet) == []  # no events
+
+
+def test_a_crude_rate_is_not_that_of_average_covariates():
+    panel = panel_of([10.0] * 12, [1, 30] * 6, dose=[0.0, 1.0] * 6)
+    model = gp4c.GP4C(formula="dose", effect=None, hyper="optimize", count_term="pointwise").fit(
+        panel
+    )
+    assert crude(model)[0].text.endswith("higher because the average is that of average covariates")
