@@ -57,3 +57,17 @@ def test_a_model_without_its_data_has_no_observations(weighted, tmp_path):
     assert found.observed_data["counts"].to_numpy().tolist() == np.bincount(
         PANEL.subject_index, PANEL.count
     ).astype(int).tolist()  # fmt: skip
+
+
+def test_draws_of_a_curve_without_a_sign_have_its_intensity():
+    """With a prior mean of 0 and few events half of the draws are negative, and are turned."""
+    few = gp4c.simulate_panel(0.05, window=(3, 15), n_subjects=3, n_intervals=2, random_state=1)[0]
+    model = gp4c.GP4C(effect=None, mean=0.0, **QUICK).fit(few)
+    posterior = model.to_arviz(n_draws=4000, n_points=7).posterior
+    f = draws(posterior, "f")
+    assert np.all(f.mean(axis=1) >= 0)
+    assert (f[:, 0] < 0).mean() > 0.05  # though not everywhere
+    assert_allclose(draws(posterior, "intensity"), f**2)
+    error = (f**2).std(axis=0) / np.sqrt(len(f))
+    truth = model.intensity(posterior["time"].to_numpy())
+    assert np.all(np.abs((f**2).mean(axis=0) - truth) < 4 * error)

@@ -177,10 +177,3 @@ def test_levels_are_probabilities(fitted: gp4c.GP4C, level: float) -> None:
 def test_bad_parameters_are_named_by_fit(parameters: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         gp4c.GP4C(**parameters).fit(PANEL)
-
-
-def test_what_is_saved_is_the_fit_and_not_the_parameters(fitted: gp4c.GP4C) -> None:
-    state = fitted._state()
-    assert all(name.endswith("_") and not name.startswith("_") for name in state)
-    assert {"window_", "posterior_", "objective_"} <= set(state)
-    assert not set(state) & set(fitted.get_params())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from sklearn.utils import get_tags
 
 import gp4c
 
@@ -61,10 +60,3 @@ def test_arguments_of_methods(name: str) -> None:
     estimator = getattr(gp4c, name)
     for method, expected in OF_METHODS.items():
         assert defaults_of(getattr(estimator, method)).items() >= expected.items(), method
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_scikit_learn_is_told_that_there_is_no_target_and_no_matrix(name: str) -> None:
-    tags = get_tags(getattr(gp4c, name)())
-    assert not tags.target_tags.required
-    assert not tags.input_tags.two_d_array
