@@ -169,6 +169,20 @@ def test_several_problems_have_a_line_each(workplace):
     assert not (workplace / "results").exists()
 
 
+def test_columns_that_are_not_recognised_are_named_at_once(workplace):
+    (workplace / "g.csv").write_text("Patient,von,bis,Anzahl\n1,0,3,2\n")
+    assert run("describe g.csv").stderr == (
+        "gp4c: the file 'g.csv' has no column that looks like the start or the stop or the count; "
+        "there are 'von', 'bis', 'Anzahl'; say which they are with --start ..., --stop ..., "
+        "--count ...\n"
+    )
+    (workplace / "g.csv").write_text("Patient,Datum,month,Anzahl\n1,0,3,2\n")
+    assert run("describe g.csv").stderr.endswith(
+        "for a table of visits pass --time 'month', else say which they are with --start ..., "
+        "--stop ..., --count ...\n"
+    )
+
+
 @pytest.mark.parametrize(
     "line", ["describe", "simulate --subjects 0", "describe bladder --order x"]
 )

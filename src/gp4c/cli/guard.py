@@ -20,7 +20,7 @@ from gp4c.plain import printable
 USER_ERROR = 2
 # arguments of the library that have an option of the same name, where a message advises them
 _ARGUMENT = re.compile(
-    r"(read_panel takes|pass|with|such as) "
+    r"(read_panel takes|pass|with|such as|\.\.\.,) "
     r"(subject|start|stop|count|time|exposure|delimiter|decimal|encoding)="
 )
 

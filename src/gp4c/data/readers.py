@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from gp4c.data.checks import unknown_name
@@ -99,7 +100,8 @@ def read_panel(
     given |= {"time": time} if time is not None else {"start": start, "stop": stop}
 
     def label_column(header: list[str]) -> str | None:
-        return subject if subject is not None else _recognise("subject", header)
+        usual = [] if subject is not None else _recognise("subject", header)
+        return usual[0] if len(usual) == 1 else subject
 
     table = read_table(
         source, label_column, delimiter=delimiter, decimal=decimal, encoding=encoding
@@ -138,14 +140,18 @@ def resolve_columns(
     names = {role: name for role, name in given.items() if name is not None}
     for role, name in names.items():
         table.column(name, role)
-    recognised = {}
+    recognised: dict[str, str] = {}
+    undecided: dict[str, list[str]] = {}
     for role in (role for role, name in given.items() if name is None):
         free = [name for name in header if name not in names.values()]
-        found = _recognise(role, free, table.source)
-        if found is not None:
-            names[role] = recognised[role] = found
-        elif role != "exposure":
-            raise PanelDataError(_not_recognised(role, free, table.source))
+        found = _recognise(role, free)
+        if len(found) == 1:
+            names[role] = recognised[role] = found[0]
+        elif found or role != "exposure":
+            undecided[role] = found
+    if undecided:
+        free = [name for name in header if name not in names.values()]
+        raise PanelDataError("\n".join(_not_recognised(undecided, free, table.source)))
     told = [f"{name!r} as {role}" for role, name in recognised.items() if name != role]
     notes = [f"columns recognised by name: {', '.join(told)}"] if told else []
     if recognised.get("exposure") == "exposure":
@@ -153,30 +159,33 @@ def resolve_columns(
     return names, tuple(notes)
 
 
-def _recognise(role: str, header: list[str], source: str | None = None) -> str | None:
-    """Return the one column with a usual name for the role, the role's own name first."""
+def _recognise(role: str, header: list[str]) -> list[str]:
+    """Return the columns with a usual name for the role; the role's own name decides."""
     usual = USUAL_NAMES[role].split()
     plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in header}
     found = [name for name in header if plain[name] in usual]
     exact = [name for name in found if plain[name] == role]
-    if len(exact) == 1:
-        return exact[0]
-    if len(found) > 1 and source is not None:
-        listed = " and ".join(repr(name) for name in found)
-        raise PanelDataError(f"{source} has {listed}: say which is the {role}, with {role}=...")
-    return found[0] if len(found) == 1 else None
+    return exact if len(exact) == 1 else found
 
 
-def _not_recognised(role: str, free: list[str], source: str) -> str:
-    """Say that no column has a usual name for a role, and what might help."""
+def _not_recognised(undecided: dict[str, list[str]], free: list[str], source: str) -> Iterator[str]:
+    """Say which roles no column or several have a usual name for, all at once, and what helps."""
+    for role, found in undecided.items():
+        if found:
+            listed = " and ".join(repr(name) for name in found)
+            yield f"{source} has {listed}: say which is the {role}, with {role}=..."
+    roles = [role for role in USUAL_NAMES if undecided.get(role) == []]
+    if not roles:
+        return
+    asked = ", ".join(f"{role}=..." for role in roles)
+    which = "which it is" if len(roles) == 1 else "which they are"
+    missing = f"{source} has no column that looks like the {' or the '.join(roles)}"
     visits = [name for name in free if name.lower() in _TIME_NAMES]
-    if role in ("start", "stop") and visits:
-        return (
-            f"{source} has no column that looks like the {role}; for a table of visits pass "
-            f"time={visits[0]!r}, else say which column it is with {role}=..."
-        )
-    message = f"{source} has no column that looks like the {role}; {unknown_name(role, free)}"
-    return f"{message}; say which it is with {role}=..."
+    if {"start", "stop"} & set(roles) and visits:
+        hint = f"for a table of visits pass time={visits[0]!r}, else"
+    else:
+        hint = unknown_name(roles[0] if len(roles) == 1 else "", free) + ";"
+    yield f"{missing}; {hint} say {which} with {asked}"
 
 
 def read_table(

@@ -203,14 +203,26 @@ def test_types_that_change_far_into_the_file():
         (
             "who,start,stop,n\n1,0,1,0\n",
             {},
-            "the file has no column that looks like the subject; there are 'who', 'start', "
-            "'stop', 'n'; say which it is with subject=...",
+            "the file has no column that looks like the subject; there are 'who'; say which it is "
+            "with subject=...",
         ),
         (
             "id,month,n\n1,3,0\n",
             {},
-            "no column that looks like the start; for a table of visits pass time='month', "
-            "else say which column it is with start=...",
+            "no column that looks like the start or the stop; for a table of visits pass "
+            "time='month', else say which they are with start=..., stop=...",
+        ),
+        (
+            "Pat,von,bis,Anzahl\n1,0,1,0\n",
+            {"start": "von"},
+            "the file has no column that looks like the subject or the stop or the count; there "
+            "are 'Pat', 'bis', 'Anzahl'; say which they are with subject=..., stop=..., count=...",
+        ),
+        (
+            "id,unit,from,to,events,failures\n1,1,0,1,0,0\n",
+            {"start": "from"},
+            "the file has 'id' and 'unit': say which is the subject, with subject=...\n"
+            "the file has 'events' and 'failures': say which is the count, with count=...",
         ),
         (
             "id,month,n\n1,3,0\n",
