@@ -18,6 +18,7 @@ from gp4c.models.fitting import (
 )
 from gp4c.models.gp4c import check_choice, check_shared_parameters
 from gp4c.models.gp_base import GaussianProcessModel
+from gp4c.models.inputs import check_events
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
@@ -68,6 +69,7 @@ class GP3(GaussianProcessModel):
 
     def fit(self, events: RecurrentEvents, y: None = None) -> Self:  # type: ignore[override]
         """Fit to exact event times."""
+        check_events(self, events)
         check_shared_parameters(self)
         check_choice("effect", self.effect, (None, "weight", "gamma"))
         data = observe(None, events, events.window)

@@ -30,6 +30,7 @@ from gp4c.models.fitting import (
     unit_mean,
     warn_unless_converged,
 )
+from gp4c.models.inputs import refuse_events
 from gp4c.models.overdispersion import warn_if_overdispersed
 from gp4c.models.regression import Settings, fit_regression
 
@@ -213,6 +214,7 @@ class GP4C(CovariateModel):
             Workers that read and sum up the rows.
         """
         self._check_parameters()
+        refuse_events(self, panel)
         if client is not None or not isinstance(panel, PanelCounts) or self._sums(panel, events):
             with self._whole_fit(panel):
                 fit_large(self, panel, events, client)
@@ -362,6 +364,13 @@ class GP4CW(GP4C):
             tol=tol,
             max_iter=max_iter,
             random_state=random_state,
+        )
+
+    @classmethod
+    def paper(cls, b: float = 0.3, n_inducing: int = 30, random_state: int | None = None) -> GP4CW:
+        """The paper's estimator with weights in full; see :meth:`GP4C.paper`."""
+        return GP4CW(
+            n_inducing=n_inducing, b=b, optimizer="vem", tol=1e-4, random_state=random_state
         )
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.data.sources import PanelSource
 from gp4c.exceptions import GP4CWarning
 from gp4c.inference.cells import group_sums
 from gp4c.inference.gamma_frailty import log_marginal
 from gp4c.models.base import PanelEstimator
+from gp4c.models.inputs import check_panel
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -55,11 +55,7 @@ class PlugInEstimator(PanelEstimator):
 
     def _begin_fit(self, panel: PanelCounts) -> None:
         """Forget an earlier fit and set what every fit sets."""
-        if isinstance(panel, PanelSource):
-            raise TypeError(
-                f"{type(self).__name__} needs all rows in memory (gp4c.read_panel); of the "
-                "estimators only GP4C and GP4CW fit data that are read in parts"
-            )
+        check_panel(self, panel)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         self._keep_time_axis(panel)

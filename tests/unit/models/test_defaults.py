@@ -60,3 +60,20 @@ def test_arguments_of_methods(name: str) -> None:
     estimator = getattr(gp4c, name)
     for method, expected in OF_METHODS.items():
         assert defaults_of(getattr(estimator, method)).items() >= expected.items(), method
+
+
+def test_the_paper_s_estimators() -> None:
+    paper = {"n_inducing": 30, "count_term": "lemma2", "hyper": "optimize", "optimizer": "vem",
+             "tol": 1e-4}  # fmt: skip
+    plain = gp4c.GP4C.paper()
+    assert type(plain) is gp4c.GP4C
+    assert plain.get_params() == DEFAULTS["GP4C"] | paper | {"effect": None}
+    weighted = gp4c.GP4CW.paper()
+    assert type(weighted) is gp4c.GP4CW  # with weights, not GP4C's
+    assert weighted.get_params() == DEFAULTS["GP4CW"] | paper
+    assert weighted.effect == "weight"
+    chosen = {"b": 0.1, "n_inducing": 12, "random_state": 5}
+    for estimator in (gp4c.GP4C, gp4c.GP4CW):
+        assert estimator.paper(**chosen).get_params().items() >= chosen.items()
+    grid = {"bandwidths": "paper", "folds": "contiguous", "stop": "squared-change"}
+    assert gp4c.LocalEM.paper().get_params() == DEFAULTS["LocalEM"] | grid

@@ -96,3 +96,35 @@ def test_a_bootstrap_of_nothing_changes_nothing(panel):
     assert found.bootstrap_seed_ == 1
     for name, draws in before.items():
         np.testing.assert_array_equal(found.bootstrap_[name], draws)
+
+
+FITTED_TO_PANELS = ("HomogeneousPoisson", "NPMPLE", "NPMLE", "NPMPLGF", "LocalEM")
+
+
+@pytest.mark.parametrize("name", FITTED_TO_PANELS)
+def test_what_is_no_panel_is_named_with_what_makes_one(name, panel, events):
+    for data, kind in ((panel.to_frame(), "a DataFrame"), (None, "None"), ([1, 2], "a list")):
+        with pytest.raises(TypeError, match=f"{name}.fit takes a PanelCounts, not {kind};"):
+            getattr(gp4c, name)().fit(data)
+    with pytest.raises(TypeError, match=f"{name}.fit takes counts, not event times; GP3 fits"):
+        getattr(gp4c, name)().fit(events)
+
+
+@pytest.mark.parametrize("name", ["GP4C", "GP4CW"])
+def test_event_times_are_no_counts(name, events):
+    with pytest.raises(TypeError, match=f"{name}.fit takes counts, not event times"):
+        getattr(gp4c, name)().fit(events)
+
+
+def test_counts_are_no_event_times(panel):
+    for data, kind in ((panel, "a PanelCounts"), (None, "None")):
+        with pytest.raises(TypeError, match=f"GP3.fit takes RecurrentEvents, not {kind};"):
+            gp4c.GP3().fit(data)
+
+
+def test_a_refused_fit_leaves_the_one_before(panel):
+    model = gp4c.NPMLE().fit(panel)
+    before = model.cumulative(5.0)
+    with pytest.raises(TypeError):
+        model.fit(None)
+    assert model.cumulative(5.0) == before

@@ -1,0 +1,47 @@
+"""What ``fit`` takes, said before anything fails on what it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gp4c.data.events import RecurrentEvents
+from gp4c.data.panel import PanelCounts
+from gp4c.data.sources import PanelSource
+
+
+def check_panel(model: Any, data: Any) -> None:
+    """Refuse what is no panel in memory, with what makes one of it."""
+    name = type(model).__name__
+    if isinstance(data, PanelSource):
+        raise TypeError(
+            f"{name} needs all rows in memory (gp4c.read_panel); of the estimators only GP4C and "
+            "GP4CW fit data that are read in parts"
+        )
+    if not isinstance(data, PanelCounts):
+        refuse_events(model, data)
+        raise TypeError(
+            f"{name}.fit takes a PanelCounts, not {_kind(data)}; PanelCounts.from_frame(frame) and "
+            "gp4c.read_panel(path) make one"
+        )
+
+
+def refuse_events(model: Any, data: Any) -> None:
+    """Refuse event times where counts are needed."""
+    if isinstance(data, RecurrentEvents):
+        raise TypeError(
+            f"{type(model).__name__}.fit takes counts, not event times; GP3 fits event times, "
+            "GP4C.fit(panel, events=...) both, and events.to_panel(visits) counts them"
+        )
+
+
+def check_events(model: Any, data: Any) -> None:
+    """Refuse what is no set of event times."""
+    if not isinstance(data, RecurrentEvents):
+        raise TypeError(
+            f"{type(model).__name__}.fit takes RecurrentEvents, not {_kind(data)}; "
+            "RecurrentEvents.from_frame(frame) makes them, and GP4C fits counts"
+        )
+
+
+def _kind(data: Any) -> str:
+    return "None" if data is None else f"a {type(data).__name__}"
