@@ -5,6 +5,8 @@ Nothing is imported before :func:`main` can answer Ctrl-C.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -29,6 +31,7 @@ def main() -> None:
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, leave)
+    _collect_garbage_seldom()
     try:
         from gp4c.cli.program import app
 
@@ -36,6 +39,12 @@ def main() -> None:
     except KeyboardInterrupt:  # raised by somebody else's handler
         print("gp4c: interrupted", file=sys.stderr)
         sys.exit(INTERRUPTED)
+
+
+def _collect_garbage_seldom() -> None:
+    """Nearly all that imports make stays to the end: looking through it again and again is idle."""
+    gc.set_threshold(100_000, 50, 50)
+    atexit.register(gc.freeze)  # nor need it be taken apart when the process goes
 
 
 def leave(number: int, frame: FrameType | None) -> None:

@@ -13,6 +13,9 @@ from gp4c.data.subjects import FloatArray, IndexArray, IntArray, frozen
 
 #: rows looked at to guess how many different intervals there are
 SAMPLE = 200_000
+#: different intervals up to which fits keep them one by one; a fit to nodes takes as long as one
+#: to about so many
+MOST_DISTINCT = 5_000
 
 
 @dataclass(frozen=True, eq=False)

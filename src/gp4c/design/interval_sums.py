@@ -13,15 +13,12 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.distinct import distinct_intervals, interval_keys
+from gp4c.data.distinct import MOST_DISTINCT, distinct_intervals, interval_keys
 from gp4c.design.compression import pairs_to_nodes, points_to_nodes
 from gp4c.design.moments import CHUNK, PairMoments, Places, PointMoments
 
 Floats = NDArray[np.float64]
 
-#: different intervals up to which they are kept one by one; a fit to nodes takes as long as one
-#: to about so many
-MOST_DISTINCT = 5_000
 #: rows with events that are kept to measure the error of the compression
 SAMPLE = 2_000
 

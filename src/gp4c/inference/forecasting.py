@@ -9,139 +9,17 @@ dependence between the two, and the shared f that between subjects.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, gammaincc
 
-from gp4c.data.events import RecurrentEvents
 from gp4c.design.quadrature import IntervalIntegrals
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.sampled import SampledPosterior, systematic
 
-if TYPE_CHECKING:
-    from gp4c.data.panel import PanelCounts
-
 Floats = NDArray[np.float64]
-Indices = NDArray[np.intp]
-
-
-# -- who was seen when -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class SubjectHistories:
-    """What a forecast needs to know of subjects: events so far, and when they were watched.
-
-    Neighbouring intervals of equal exposure are one span, so that most subjects have one.
-
-    Attributes
-    ----------
-    subjects : (K,)
-        Labels.
-    totals : (K,)
-        Events of each.
-    span_subject : (P,)
-        Position of each span's subject.
-    span_start, span_stop, span_exposure : (P,)
-    mean_expected : (K,), optional
-        Expected counts so far, where the spans were not kept: R is then its posterior mean and
-        the effects are drawn independently of the curve.
-    """
-
-    subjects: NDArray[Any]
-    totals: Floats
-    span_subject: Indices
-    span_start: Floats
-    span_stop: Floats
-    span_exposure: Floats
-    mean_expected: Floats | None = None
-
-    @classmethod
-    def without_spans(
-        cls, subjects: NDArray[Any], totals: Floats, expected: Floats
-    ) -> SubjectHistories:
-        """Histories of which only the totals and expected counts are left."""
-        none = np.zeros(0)
-        owner = np.zeros(0, dtype=np.intp)
-        return cls(subjects, totals, owner, none, none, none, expected)
-
-    @classmethod
-    def of(cls, data: PanelCounts | RecurrentEvents) -> SubjectHistories:
-        """Histories of all subjects of a panel, or of subjects with exact event times."""
-        n_subjects = data.n_subjects
-        if isinstance(data, RecurrentEvents):
-            totals = np.bincount(data.subject_index, minlength=n_subjects).astype(np.float64)
-            every, ones = np.arange(n_subjects), np.ones(n_subjects)
-            return cls(data.subjects, totals, every, data.start, data.stop, ones)
-        owner = data.subject_index
-        totals = np.bincount(owner, data.count, n_subjects).astype(np.float64)
-        goes_on = np.zeros(len(owner), dtype=bool)
-        goes_on[1:] = (
-            (owner[1:] == owner[:-1])
-            & (data.start[1:] == data.stop[:-1])
-            & (data.exposure[1:] == data.exposure[:-1])
-        )
-        first = np.flatnonzero(~goes_on)
-        last = np.append(first[1:], len(owner)) - 1
-        return cls(
-            data.subjects, totals, owner[first], data.start[first], data.stop[last],
-            data.exposure[first],
-        )  # fmt: skip
-
-    @classmethod
-    def of_all(cls, *sources: PanelCounts | RecurrentEvents | None) -> SubjectHistories:
-        """Histories of the subjects of several containers, one after the other."""
-        parts = [cls.of(source) for source in sources if source is not None]
-        sizes = np.cumsum([0, *(len(part.subjects) for part in parts)])
-        labels = [np.asarray(part.subjects, dtype=object) for part in parts]
-        return cls(
-            labels[0] if len(parts) == 1 else np.concatenate(labels),
-            np.concatenate([part.totals for part in parts]),
-            np.concatenate([part.span_subject + n for part, n in zip(parts, sizes, strict=False)]),
-            np.concatenate([part.span_start for part in parts]),
-            np.concatenate([part.span_stop for part in parts]),
-            np.concatenate([part.span_exposure for part in parts]),
-        )
-
-    def take(self, positions: Indices) -> SubjectHistories:
-        """Those at the given positions, in the given order."""
-        new = np.full(len(self.subjects), -1)
-        new[positions] = np.arange(len(positions))
-        owner = new[self.span_subject]
-        order = np.argsort(owner, kind="stable")
-        order = order[owner[order] >= 0]
-        return SubjectHistories(
-            self.subjects[positions], self.totals[positions], owner[order],
-            self.span_start[order], self.span_stop[order], self.span_exposure[order],
-            None if self.mean_expected is None else self.mean_expected[positions],
-        )  # fmt: skip
-
-    def positions(self, labels: list[Any]) -> Indices:
-        """Positions of labels; an unknown label is a KeyError that names it."""
-        where = {label: k for k, label in enumerate(self.subjects.tolist())}
-        missing = [label for label in labels if label not in where]
-        if missing:
-            raise KeyError(f"no subject {missing[0]!r}; there are {_some(list(where))}")
-        return np.array([where[label] for label in labels], dtype=np.intp)
-
-    def expected(self, integrals: Floats) -> Floats:
-        """R_k for each draw: integrals over the spans (S, P) → (S, K)."""
-        if self.mean_expected is not None:
-            return np.broadcast_to(self.mean_expected, (len(integrals), len(self.subjects)))
-        starts = np.flatnonzero(np.diff(self.span_subject, prepend=-1))
-        weighted = integrals * self.span_exposure
-        result = np.zeros((len(integrals), len(self.subjects)))
-        if len(starts):
-            result[:, self.span_subject[starts]] = np.add.reduceat(weighted, starts, axis=1)
-        return result
-
-
-def _some(labels: list[Any], most: int = 5) -> str:
-    shown = ", ".join(repr(label) for label in labels[:most])
-    return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"
 
 
 # -- the rate's integral -----------------------------------------------------------------------

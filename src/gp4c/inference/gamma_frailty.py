@@ -13,9 +13,10 @@ which is −L at v = 0 (no frailty). The variance is used rather than the shape 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import digamma, gammaln
 
 Floats = NDArray[np.float64]
@@ -78,7 +79,7 @@ def best_variance(events: Floats, exposure: Floats, weights: Floats) -> float:
     high = float(_VARIANCES[min(best + 1, len(_VARIANCES) - 1)])
     if score(low) <= 0.0 or score(high) >= 0.0:  # a local maximum at the end of the grid
         return float(_VARIANCES[best])
-    return float(brentq(score, low, high, xtol=1e-300, rtol=1e-15, maxiter=200))
+    return _root(score, low, high)
 
 
 def refine_variance(variance: float, events: Floats, exposure: Floats, weights: Floats) -> float:
@@ -93,9 +94,15 @@ def refine_variance(variance: float, events: Floats, exposure: Floats, weights: 
     for _ in range(6):
         low, high = variance / factor, variance * factor
         if score(low) > 0.0 > score(high):
-            return float(brentq(score, low, high, xtol=1e-300, rtol=1e-15, maxiter=200))
+            return _root(score, low, high)
         factor **= 2
     return best_variance(events, exposure, weights)
+
+
+def _root(score: Callable[[float], float], low: float, high: float) -> float:
+    from scipy.optimize import brentq  # loads slowly, and most fits need none of it
+
+    return float(brentq(score, low, high, xtol=1e-300, rtol=1e-15, maxiter=200))
 
 
 def _log_rising(variance: float, events: Floats) -> Floats:

@@ -22,7 +22,7 @@ from gp4c.inference.variational import Workspace
 Floats = NDArray[np.float64]
 
 #: draws, half of them mirror images of the others
-DRAWS = 512
+DRAWS = 256
 #: numbers held at once: many draws of many subjects are treated in turn
 _MOST_NUMBERS = 20_000_000
 

@@ -43,8 +43,11 @@ Floats = NDArray[np.float64]
 STEP = 1.3
 #: shortest and longest steps in ln a and in s
 LENGTH_STEPS, VARIATION_STEPS = (0.12, 0.55), (0.2, 0.9)
-#: log-densities this far below the best are left out
+#: length-scales this far below the best, by the bound, are left out
 CUTOFF = 4.5
+#: a grid of s or of levels ends with the first point this far below the best: beyond it nearly
+#: all are light
+TAIL = 3.5
 #: a length-scale whose mode is this far below the best is represented by that mode alone
 SIDE = 2.5
 #: points lighter than this are left out
@@ -84,12 +87,16 @@ class Integration:
 
 @dataclass(frozen=True)
 class _Point:
-    """An optimum at one (a, s), and the log density there with the level integrated out."""
+    """An optimum at one (a, s), and the log density there with the level integrated out.
+
+    `bare` is the log density at the optimum's own level.
+    """
 
     optimum: Optimum
     log_density: float
     shift: Floats | None = None
     deviation: float = 0.0
+    bare: float = 0.0
 
 
 def integrate(
@@ -213,7 +220,7 @@ def _outwards(
                 break
             points.append(there)
             best = max(best, there.log_density)
-            if there.log_density < best - CUTOFF:
+            if there.log_density < best - TAIL:
                 break
             near, position = there, position + 1
     return points
@@ -241,11 +248,11 @@ def _settled(
         curvature = _level_curvature(there, q)
         gain = rise**2 / (2 * curvature)
         if gain < LEVEL_GAIN or last:
-            density = _density(there, log_prior) + min(gain, 1.0)
-            spread = np.log(2 * np.pi / curvature) / 2
+            bare = _density(there, log_prior)
+            density = bare + min(gain, 1.0) + float(np.log(2 * np.pi / curvature)) / 2
             deviation = float(curvature**-0.5)
             shift = _level_shift(there, q, deviation)
-            return _Point(there, float(density + spread), shift, deviation)
+            return _Point(there, density, shift, deviation, bare)
         level += float(np.clip(rise / curvature, -1.0, 1.0))
     raise AssertionError("the last round returns")
 
@@ -259,42 +266,44 @@ def _with_levels(points: list[_Point], log_prior: LogPrior, at_best: float) -> l
     weights, _ = _normalised(points)
     spread: list[_Point] = []
     for point, weight in zip(points, weights, strict=True):
-        many = _levels(point, log_prior, at_best) if weight > HEAVY and point.deviation else []
-        spread += many or [point]
+        heavy = weight > HEAVY and point.deviation > 0
+        spread += _levels(point, log_prior, at_best) if heavy else [point]
     return spread
 
 
 def _levels(point: _Point, log_prior: LogPrior, at_best: float) -> list[_Point]:
     """Points along the level from that of `point` outwards; their sum stands for it."""
     _, origin = Coordinates(point.optimum.hyper, True).of(point.optimum.hyper)
-    first = _at_level(point.optimum, origin, log_prior)
-    if first is None:
-        return []
+    memory = Anderson(point.optimum.work.size)
 
     def settle(near: Optimum, level: float) -> _Point | None:
-        return _at_level(near, level, log_prior)
+        return _at_level(near, level, log_prior, memory)
 
     step = STEP * point.deviation
+    first = _with_best_shape(point.optimum, log_prior)
     found = _outwards(first, origin, step, settle, most=MAX_LEVELS)
     # the point's cell in (ln a, s) is in its density, Laplace's integral over the level is not
     laplace = np.log(2 * np.pi) / 2 + np.log(point.deviation)
-    cell = point.log_density - laplace - _density(point.optimum, log_prior)
+    cell = point.log_density - laplace - point.bare
     offset = cell + np.log(step) - at_best
     return [replace(there, log_density=there.log_density + offset) for there in found]
 
 
-def _at_level(near: Optimum, level: float, log_prior: LogPrior) -> _Point | None:
+def _at_level(near: Optimum, level: float, log_prior: LogPrior, memory: Anderson) -> _Point | None:
     """The optimum at another level, with α at its conditional mode there."""
     coordinates = Coordinates(near.hyper, True)
     s, _ = coordinates.of(near.hyper)
     hyper = coordinates.hyper(s, level)
     if hyper is None:
         return None
-    estep = solve_q(near.work, hyper, near.estep, E_TOL, E_STEPS)
-    there = replace(near, hyper=hyper, estep=estep)
-    # q hardly depends on α, and the evidence needs no optimal q
-    hyper = replace(hyper, shape=shape_mode(there, log_prior))
-    there = replace(there, hyper=hyper, log_prior=log_prior(hyper.to_vector())[0])
+    estep = solve_q(near.work, hyper, near.estep, E_TOL, E_STEPS, memory)
+    return _with_best_shape(replace(near, hyper=hyper, estep=estep), log_prior)
+
+
+def _with_best_shape(at: Optimum, log_prior: LogPrior) -> _Point:
+    """With α at its conditional mode: q hardly depends on α, the evidence needs no optimal q."""
+    hyper = replace(at.hyper, shape=shape_mode(at, log_prior))
+    there = replace(at, hyper=hyper, log_prior=log_prior(hyper.to_vector())[0])
     return _Point(there, _density(there, log_prior) + shape_laplace(there, log_prior))
 
 

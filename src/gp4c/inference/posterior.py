@@ -28,6 +28,8 @@ ORDER = 16
 SMALL_RESIDUAL = 1e-3
 #: most panels on either side of the window
 OUTER_PANELS = 40
+#: distribution functions of components that are evaluated at once
+_MOST_NUMBERS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -188,18 +190,19 @@ class Posterior:
         ∫ f² is a quadratic form in Gaussians; each component's distribution function is Jensen
         and Solomon's approximation from its first three cumulants (docs/maths.md, section 7).
         """
-        cumulants = [k for _, k in self._integral_cumulants(start, stop)]
-        weights = self.weights
+        cumulants = np.array([k for _, k in self._integral_cumulants(start, stop)])
+        weights, most = self.weights, max(_MOST_NUMBERS // (len(cumulants) * len(levels)), 1)
 
-        def cdf(x: Floats) -> Floats:
-            return np.asarray(
-                sum(w * quadratic_form_cdf(x, *k) for w, k in zip(weights, cumulants, strict=True))
-            )
+        def solved(mean: Floats, variance: Floats, third: Floats) -> Floats:
+            def cdf(x: Floats) -> Floats:
+                each = quadratic_form_cdf(x, mean[:, None], variance[:, None], third[:, None])
+                return np.asarray(np.tensordot(weights, each, 1))
 
-        means = np.array([k[0] for k in cumulants])
-        spreads = np.sqrt([k[1] for k in cumulants])
-        top = (means + 60 * spreads).max(axis=0)
-        return np.asarray(self.rate * solve_quantiles(cdf, np.zeros_like(top), top, levels))
+            top = (mean + 60 * np.sqrt(variance)).max(axis=0)
+            return solve_quantiles(cdf, np.zeros_like(top), top, levels)
+
+        parts = np.split(cumulants, range(most, len(start), most), axis=2)
+        return self.rate * np.concatenate([solved(*part.swapaxes(0, 1)) for part in parts], axis=1)
 
     def sample_integrals(
         self, start: Floats, stop: Floats, size: int, rng: np.random.Generator

@@ -187,7 +187,8 @@ def profile(
 
     From the middle of the grid towards both ends, each point started from its neighbour; an end
     is given up once it is far behind. For the exact count term the cheap pointwise bound finds
-    (γ, g, α); the exact bound ranks.
+    (γ, g, α); the exact bound ranks. The cheap one is the looser the shorter the length-scale, so
+    that a longer one which is behind by it would be behind by the exact one too.
     """
     scout, mask = problem.scout(), np.array((False, *free[1:]))
     sides = length_scale_grid(problem)
@@ -195,7 +196,7 @@ def profile(
     guess = Hyper(middle, 0.1, 0.95 if mean is None else mean, 1.0 if free[3] else np.inf)
     memory = Anderson(scout.size_for(middle))
     found: dict[float, RoughPoint] = {}
-    best = -np.inf
+    best = best_rough = -np.inf
     for side in sides:
         near = found[middle].optimum if found else None
         behind = 0
@@ -212,7 +213,10 @@ def profile(
                 )  # fmt: skip
             rough = scout.rough[key]
             near = rough.optimum
-            found[length_scale] = rough if scout is problem else _judged(problem, rough)
+            best_rough = max(best_rough, rough.value)
+            behind_by_any = length_scale > middle and rough.value < best_rough - UNPROMISING
+            judged = scout is not problem and not behind_by_any
+            found[length_scale] = _judged(problem, rough) if judged else rough
             best = max(best, found[length_scale].value)
             behind = behind + 1 if found[length_scale].value < best - HOPELESS else 0
             if behind == 2 or found[length_scale].value < best - 3 * HOPELESS:

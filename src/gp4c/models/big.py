@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from gp4c.data.ordering import label_array, label_order
 from gp4c.data.panel import PanelCounts
 from gp4c.data.sources import ArraySource, PanelSource, scan_panel
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.design.compressed import intervals_between_nodes, observe_sums
 from gp4c.design.compression import SHORTEST
-from gp4c.design.interval_sums import MOST_DISTINCT, Rows, rows_to_nodes
+from gp4c.design.interval_sums import Rows, rows_to_nodes
 from gp4c.design.kernels import KERNELS, SquaredExponential
 from gp4c.design.observations import Observations
 from gp4c.design.streaming import PanelSums, Say, sum_source
@@ -29,7 +30,6 @@ from gp4c.design.subject_sums import Spans, subject_totals
 from gp4c.design.table_integrals import TableIntegrals, summed_between
 from gp4c.inference.dispersion import Dispersion, poisson_dispersion
 from gp4c.inference.exposure import SUBJECT_COSTS
-from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Optimum, Problem
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import search
@@ -37,6 +37,7 @@ from gp4c.inference.threads import one_blas_thread
 from gp4c.inference.watching import WatchedProblem
 from gp4c.models.fitting import Fit, store_fit, unit_mean, warn_unless_converged
 from gp4c.models.overdispersion import warn_if_overdispersed
+from gp4c.models.size import SUPPORTED, unsupported
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
@@ -50,30 +51,10 @@ TARGET = 1e-7
 #: most work for the exact count term in one evaluation, as Σ (nodes in an interval)², about a
 #: quarter of a second; beyond it the pointwise term stands in, and the result says how far off
 MOST_WORK = 3e6
-#: rows in memory from which even few different intervals go the way of sums: per subject and
-#: iteration they cost more than nodes
-MOST_ROWS = 200_000
-#: different intervals up to which models that cannot do with sums are fitted to the rows
-MOST_BY_ROW = 10_000
-#: what sums cannot do: attributes of a model, and what they must be
-SUPPORTED = {"optimizer": "natural", "method": "vi", "formula": None}
 #: subjects whose expected counts are computed at once
 SUBJECTS_AT_ONCE = 1 << 12
 #: the sparsest nodes: functions of this length-scale
 COARSEST = 0.2
-
-
-def is_large(model: Any, panel: PanelCounts, events: RecurrentEvents | None = None) -> bool:
-    """Whether a panel in memory goes the way of sums: so many rows or different intervals."""
-    most = MOST_DISTINCT if next(_unsupported(model), None) is None else MOST_BY_ROW
-    if events is not None or panel.n_intervals <= most:
-        return False
-    return panel.n_intervals > MOST_ROWS or len(panel.distinct()) > most
-
-
-def _unsupported(model: Any) -> Iterator[str]:
-    """Attributes of a model that sums do not serve."""
-    return (name for name, usual in SUPPORTED.items() if getattr(model, name, usual) != usual)
 
 
 def as_source(panel: Any) -> PanelSource:
@@ -128,7 +109,7 @@ def _check_supported(model: Any, events: RecurrentEvents | None) -> None:
     """Say what does not work on sums, and what does."""
     if events is not None:
         raise ValueError("events= goes with a PanelCounts in memory, and without client=")
-    for name in _unsupported(model):
+    for name in unsupported(model):
         raise ValueError(
             f"{name}={getattr(model, name)!r} needs the rows themselves; with data of this size "
             f"use {name}={SUPPORTED[name]!r}, or fit a sample of subjects"

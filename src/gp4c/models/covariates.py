@@ -10,16 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
-from gp4c.inference.covariates import PRODUCT_SCORES, product_quantiles
-from gp4c.inference.forecasting import SubjectHistories
-from gp4c.models.effects import CovariateEffects, no_effects
 from gp4c.models.gp_base import BAND_DRAWS, GaussianProcessModel
-from gp4c.models.subject_effects import subject_effect_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.models.effects import CovariateEffects
 
 Floats = NDArray[np.float64]
 Covariates = Mapping[str, Any]
@@ -54,6 +52,8 @@ class CovariateModel(GaussianProcessModel):
             little larger and better than the sandwich for fewer than about 100 subjects.
         """
         self._check_fitted()
+        from gp4c.models.effects import no_effects  # only now: most fits have no covariates
+
         known = self._effects()
         return no_effects() if known is None else known.table(level, errors)
 
@@ -69,6 +69,8 @@ class CovariateModel(GaussianProcessModel):
         Columns: subject, events, expected (at effect 1), effect (posterior mean, as in
         `subject_effects_`), low, high; see :mod:`gp4c.models.subject_effects`.
         """
+        from gp4c.models.subject_effects import subject_effect_table
+
         self._check_fitted()
         return subject_effect_table(self, level)
 
@@ -264,6 +266,8 @@ class CovariateModel(GaussianProcessModel):
 
         At average covariates curve and coefficients are nearly independent.
         """
+        from gp4c.inference.covariates import PRODUCT_SCORES, product_quantiles
+
         known, z = self._profile(covariates)
         rng = np.random.default_rng((self._seed(None), 1))
         scatter = np.exp(known.deviations(BAND_DRAWS, rng) @ z)[:, None]

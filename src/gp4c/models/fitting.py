@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,15 +13,17 @@ from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.estep import e_step
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
 from gp4c.inference.integrate import Weighted, integrate, level_spread, with_sign_patterns
-from gp4c.inference.mcmc import SamplerReport, sample_posterior
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.response import frailty_response
-from gp4c.inference.sampled import SampledPosterior
-from gp4c.inference.search import finished, search
+from gp4c.inference.search import finished, rough_climb, search
 from gp4c.inference.shape import shape_laplace
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.base import PanelEstimator
+
+if TYPE_CHECKING:
+    from gp4c.inference.mcmc import SamplerReport
+    from gp4c.inference.sampled import SampledPosterior
 
 #: prior used when no event was seen: f² has mean 1 (one event in the whole exposure), the curve
 #: is smooth on the scale of the window
@@ -30,6 +32,8 @@ NO_EVENT_HYPER = Hyper(length_scale=0.5, variance=0.5, mean=0.5**0.5)
 DESIGN_TOL = 1e-2
 #: the same of one from which a climb with full precision starts
 NEAR_TOL = 1e-3
+#: nats by which a common rate is behind when it need not be searched in full
+CLEAR = 50.0
 #: most counted intervals for which the exact bound is evaluated after every fit
 _EXACT_LIMIT = 20_000
 
@@ -128,6 +132,8 @@ class EffectChoice:
 
     def __str__(self) -> str:
         gain = self.gamma - self.without
+        if gain > CLEAR:
+            return f"gamma frailty: the evidence prefers it by about {gain:.0f} nats"
         if self.effect == "gamma":
             return f"gamma frailty: the evidence prefers it by {gain:.1f} nats"
         return f"no subject effects: the evidence prefers a common rate by {-gain:.1f} nats"
@@ -137,20 +143,30 @@ def choose_effect(problem: Problem, mean: str | float) -> EffectChoice:
     """Decide between no subject effects and a gamma frailty by the evidence of the cheap bound.
 
     Both are fitted with the pointwise count term under the weak priors; α is integrated by
-    Laplace's method. One subject says nothing about variation between subjects.
+    Laplace's method. One subject says nothing about variation between subjects. A common rate
+    that is far behind at the length-scale which suits the frailty is not searched any further.
     """
+    common, frail = problem.variant(effect=None), problem.variant(effect="gamma")
     if len(problem.data.totals) < 2 or problem.data.total == 0:
-        return EffectChoice(0.0, -np.inf, problem.variant(effect=None))
+        return EffectChoice(0.0, -np.inf, common)
     fixed = unit_mean(problem, mean)
-    values, variants = [], [problem.variant(effect=effect) for effect in (None, "gamma")]
-    for variant in variants:
-        cheap = variant.variant(count_term="pointwise")
-        if variant.count_term == "exact":
-            cheap = variant.scout()
-        best = search(cheap, mean=fixed, log_prior=weak_prior, tol=1e-2, n_climbs=1, signs=False)[0]
-        values.append(best.value + shape_laplace(best, weak_prior))
-    without, gamma = values
-    return EffectChoice(without, gamma, variants[int(gamma > without)])
+
+    def cheap(variant: Problem) -> Problem:
+        exact = variant.count_term == "exact"
+        return variant.scout() if exact else variant.variant(count_term="pointwise")
+
+    def best(variant: Problem) -> Optimum:
+        options: dict[str, Any] = {"tol": 1e-2, "n_climbs": 1, "signs": False}
+        return search(cheap(variant), mean=fixed, log_prior=weak_prior, **options)[0]
+
+    found = best(frail)
+    gamma = found.value + shape_laplace(found, weak_prior)
+    mask = np.array((False, *free_coordinates(common, fixed)[1:]))
+    at = replace(found.hyper, shape=np.inf)
+    without = rough_climb(cheap(common), at, None, mask, weak_prior).value
+    if without > gamma - CLEAR:
+        without = best(common).value
+    return EffectChoice(without, gamma, frail if gamma > without else common)
 
 
 def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max_iter: int) -> Fit:
@@ -184,6 +200,8 @@ def sample_fit(problem: Problem, fit: Fit, *, mean: str | float, hyper: str, see
     Hyper-parameters stay at the fit's (``hyper="optimize"``) or are sampled under the weak
     priors; free weights stay at the fit's.
     """
+    from gp4c.inference.mcmc import sample_posterior  # only here: other fits need no sampler
+
     weights = None
     if problem.effect == "weight":
         weights = _subject_effects(problem, fit.parts)[0]

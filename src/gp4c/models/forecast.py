@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.inference.forecasting import (
-    SubjectHistories,
     count_quantile,
     draw_effects,
     expected_integrals,

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.covariate_rows import design_rows, last_rows
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.inference.forecasting import SubjectHistories
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

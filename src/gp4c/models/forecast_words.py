@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.inference.forecasting import SubjectHistories
 from gp4c.plain import per
 
 Floats = NDArray[np.float64]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
-from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Problem
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.fitting import (

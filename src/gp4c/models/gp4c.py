@@ -6,17 +6,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gp4c.data.covariate_rows import learn_design
 from gp4c.data.panel import PanelCounts
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import Observations, observe
 from gp4c.inference.dispersion import Dispersion, poisson_dispersion
-from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Optimum, Problem
 from gp4c.inference.likelihood import COUNT_TERMS
 from gp4c.inference.threads import one_blas_thread
-from gp4c.inference.vem import fit_vem
-from gp4c.models.big import fit_large, is_large
 from gp4c.models.covariates import CovariateModel
 from gp4c.models.fitting import (
     Fit,
@@ -32,7 +29,7 @@ from gp4c.models.fitting import (
 )
 from gp4c.models.inputs import refuse_events
 from gp4c.models.overdispersion import warn_if_overdispersed
-from gp4c.models.regression import Settings, fit_regression
+from gp4c.models.size import is_large
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
@@ -216,6 +213,8 @@ class GP4C(CovariateModel):
         self._check_parameters()
         refuse_events(self, panel)
         if client is not None or not isinstance(panel, PanelCounts) or self._sums(panel, events):
+            from gp4c.models.big import fit_large  # what only some fits need, they load themselves
+
             with self._whole_fit(panel):
                 fit_large(self, panel, events, client)
             return self
@@ -274,6 +273,9 @@ class GP4C(CovariateModel):
 
     def _fit_regression(self, panel: PanelCounts) -> tuple[PanelCounts, Problem, Fit]:
         """Fit with covariates; also the panel without what ``missing="drop"`` leaves out."""
+        from gp4c.data.covariate_rows import learn_design
+        from gp4c.models.regression import Settings, fit_regression
+
         assert self.formula is not None
         design, panel = learn_design(panel, self.formula, self.missing)
         problem = self._problem(observe(panel, None, panel.window))
@@ -291,6 +293,8 @@ class GP4C(CovariateModel):
 
     def _find(self, problem: Problem) -> Fit:
         if self.optimizer == "vem" and problem.data.total > 0:
+            from gp4c.inference.vem import fit_vem
+
             mean = unit_mean(problem, self.mean)
             return single_fit(
                 fit_vem(

@@ -33,7 +33,7 @@ ESTIMATORS = {
 RESULTS = {
     "Component": "gp4c.inference.posterior",
     "Posterior": "gp4c.inference.posterior",
-    "SubjectHistories": "gp4c.inference.forecasting",
+    "SubjectHistories": "gp4c.data.subject_histories",
     "SampledPosterior": "gp4c.inference.sampled",
     "SamplerReport": "gp4c.inference.mcmc",
     "Bound": "gp4c.inference.variational",

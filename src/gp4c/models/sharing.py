@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
 from gp4c.inference.estep import EStep
-from gp4c.inference.forecasting import SubjectHistories
 from gp4c.inference.hyper import Optimum, Problem, solve_q
 from gp4c.inference.integrate import Weighted
 from gp4c.inference.sparse_prior import Hyper

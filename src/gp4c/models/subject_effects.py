@@ -16,7 +16,7 @@ from gp4c.models.forecast_inputs import known_subjects
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gp4c.inference.forecasting import SubjectHistories
+    from gp4c.data.subject_histories import SubjectHistories
 
 Floats = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from scipy import stats
 
 import gp4c
 from classical_panels import panel_of
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.forecasting import (
-    SubjectHistories,
     count_cdf,
     count_quantile,
     draw_effects,

@@ -15,7 +15,8 @@ from gp4c.inference import importance
 from gp4c.inference.hyper import Problem
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models import big
-from gp4c.models.big import fit_large, is_large
+from gp4c.models.big import fit_large
+from gp4c.models.size import is_large
 
 TIMES = np.linspace(0.0, 60.0, 25)
 
