@@ -147,9 +147,7 @@ class Posterior:
 
         P(f² ≤ q) = Φ((√q − μ)/σ) − Φ((−√q − μ)/σ), averaged over components and inverted.
         """
-        moments = [c.moments(self.unit(times)) for c in self.components]
-        means = np.array([m for m, _ in moments])
-        deviations = np.sqrt(np.maximum([v for _, v in moments], 1e-300))
+        means, deviations = self._deviations(times)
         weights = self.weights[:, None]
 
         def cdf(root: Floats) -> Floats:  # of |f|, shape (levels, times)
@@ -160,6 +158,31 @@ class Posterior:
         top = (np.abs(means) + 40 * deviations).max(axis=0)
         root = solve_quantiles(cdf, np.zeros_like(top), top, levels)
         return np.asarray(self.scale * root**2)
+
+    def intensity_lower(self, times: Floats, levels: Floats) -> Floats:
+        """Lower edges of bands of λ(t), (levels, times): quantiles of f up to sign, squared.
+
+        With the sign of each component turned so that its mean is positive. Where a component's f
+        is well away from zero this is the quantile of λ; where f may be zero, so may λ, and the
+        edge is zero, which a quantile of λ never is (docs/maths.md, section 7).
+        """
+        means, deviations = self._deviations(times)
+        means, weights = np.abs(means), self.weights[:, None]
+
+        def cdf(root: Floats) -> Floats:
+            each = ndtr((root[:, None, :] - means) / deviations)
+            return np.asarray((weights * each).sum(axis=1))
+
+        reach = 40 * deviations
+        bottom, top = (means - reach).min(axis=0), (means + reach).max(axis=0)
+        root = solve_quantiles(cdf, bottom, top, levels)
+        return np.asarray(self.scale * np.maximum(root, 0.0) ** 2)
+
+    def _deviations(self, times: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of f under each component, (components, times)."""
+        moments = [c.moments(self.unit(times)) for c in self.components]
+        deviations = np.sqrt(np.maximum([v for _, v in moments], 1e-300))
+        return np.array([m for m, _ in moments]), deviations
 
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Draws of λ at `times`, shape (size, len(times))."""

@@ -134,6 +134,10 @@ class SampledPosterior:
             self.scale * (mean + np.sqrt(residual) * noise) ** 2, self.weights, levels
         )
 
+    def intensity_lower(self, times: Floats, levels: Floats) -> Floats:
+        """Lower edges of bands of λ(t): its quantiles, since draws have no sign of their own."""
+        return self.intensity_quantile(times, levels)
+
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Draws of λ at `times`, shape (size, len(times))."""
         who, x = self._choose(size, rng), self.unit(times)

@@ -156,10 +156,19 @@ class CovariateModel(GaussianProcessModel):
         """
         if covariates is None:
             return super().intensity_band(t, level, kind, extrapolate=extrapolate)
-        return self._covariate_band(
+        posterior = self._posterior()
+        low, high = self._covariate_band(
             t, level, kind, covariates, extrapolate, self._draw_intensities,
-            lambda x, p: self._posterior().intensity_quantile(x, p),
+            posterior.intensity_quantile,
         )  # fmt: skip
+        # a factor leaves zero where it is
+        tail = np.array(self._tails(level, kind, self._draw_intensities)[:1])
+
+        def share(x: Floats) -> Floats:
+            quantile = np.maximum(posterior.intensity_quantile(x, tail)[0], 1e-300)
+            return np.asarray(posterior.intensity_lower(x, tail)[0] / quantile)
+
+        return low * self._evaluate(t, share, extrapolate), high
 
     def cumulative_band(
         self,

@@ -39,6 +39,10 @@ class IntensityPosterior(Protocol):
         """Quantiles of λ, (levels, times)."""
         ...
 
+    def intensity_lower(self, times: Floats, levels: Floats) -> Floats:
+        """Lower edges of bands of λ, (levels, times)."""
+        ...
+
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Joint draws of λ, (size, times)."""
         ...
@@ -132,15 +136,16 @@ class GaussianProcessModel(PanelEstimator):
             Posterior probability between the two curves.
         kind : {"pointwise", "simultaneous"}
             Probability at each time, with equal tails; or of the whole curve over the window to
-            lie between the two, which is wider.
+            lie between the two, which is wider. Where f may be zero, so may the rate, and the
+            band begins at zero.
         """
         levels = self._tails(level, kind, self._draw_intensities)
-        quantile = self._posterior().intensity_quantile
+        posterior = self._posterior()
 
-        def at(p: float) -> Any:
-            return self._evaluate(t, lambda x: quantile(x, np.array([p]))[0], extrapolate)
+        def at(edge: Callable[[Floats, Floats], Floats], p: float) -> Any:
+            return self._evaluate(t, lambda x: edge(x, np.array([p]))[0], extrapolate)
 
-        return at(levels[0]), at(levels[1])
+        return at(posterior.intensity_lower, levels[0]), at(posterior.intensity_quantile, levels[1])
 
     def cumulative_band(
         self,

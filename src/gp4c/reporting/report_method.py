@@ -98,7 +98,10 @@ def _covariates(model: Any) -> str:
 
 def _bands(model: Any) -> str:
     if hasattr(model, "posterior_"):
-        return "Bands are pointwise credible intervals with equal tails."
+        return (
+            "Bands are pointwise credible intervals with equal tails; that of the rate begins at "
+            "zero where the rate may be zero."
+        )
     if hasattr(model, "bootstrap_"):
         n = len(next(iter(model.bootstrap_.values())))
         return f"Bands are pointwise percentiles of {n} bootstrap samples of the subjects."

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import ncx2
+from scipy.stats import ncx2, norm
 
 from gp4c.design.kernels import KERNELS
 from gp4c.design.quadrature import gauss_legendre
@@ -107,6 +107,39 @@ def test_quantiles_of_a_mixture_solve_the_mixture() -> None:
     levels = np.array([0.05, 0.5, 0.95])
     expected = [brentq(lambda x, p=p: cdf(x) - p, 1e-12, 10.0, xtol=1e-15) for p in levels]
     assert_allclose(posterior.intensity_quantile(t, levels)[:, 0], expected, **QUANTILE)
+
+
+@pytest.mark.parametrize("level", [0.025, 0.125, 0.4])
+def test_lower_edges_are_quantiles_of_f_up_to_its_sign(level: float) -> None:
+    posterior = two()
+    turned = [replace(c, mean=-c.mean, prior_mean=-c.prior_mean) for c in posterior.components]
+    moments = [c.moments(posterior.unit(TIMES)) for c in posterior.components]
+    expected = []
+    for k in range(len(TIMES)):
+        means, deviations = (np.array([m[i][k] for m in moments]) for i in (0, 1))
+        laws = [norm(abs(m), np.sqrt(v)) for m, v in zip(means, deviations, strict=True)]
+        share = [c.weight for c in posterior.components]
+        root = brentq(
+            lambda x, laws=laws, share=share: np.dot(share, [law.cdf(x) for law in laws]) - level,
+            -20.0, 20.0, xtol=1e-15,
+        )  # fmt: skip
+        expected.append(posterior.scale * max(root, 0.0) ** 2)
+    ours = posterior.intensity_lower(TIMES, np.array([level]))[0]
+    assert_allclose(ours, expected, rtol=1e-9, atol=1e-13)
+    assert np.all(ours <= posterior.intensity_quantile(TIMES, np.array([level]))[0])
+    mirrored = replace(posterior, components=tuple(turned))
+    assert_allclose(mirrored.intensity_lower(TIMES, np.array([level]))[0], ours, rtol=1e-12)
+
+
+def test_a_rate_that_may_be_zero_has_a_band_that_begins_at_zero() -> None:
+    around_zero = replace(component(5), mean=np.zeros(9), prior_mean=0.01)
+    posterior = Posterior((around_zero,), WINDOW, RATE)
+    levels = np.array([0.025, 0.25])
+    assert np.all(posterior.intensity_lower(TIMES, levels) == 0.0)
+    assert np.all(posterior.intensity_quantile(TIMES, levels) > 0.0)
+    far = Posterior((replace(around_zero, prior_mean=30.0),), WINDOW, RATE)
+    edges = far.intensity_lower(TIMES, levels)
+    assert_allclose(edges, far.intensity_quantile(TIMES, levels), rtol=1e-9)
 
 
 def test_a_certain_intensity_has_itself_as_quantiles() -> None:

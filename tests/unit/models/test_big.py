@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 
 import gp4c
 from gp4c.models import cluster
-from gp4c.models.big import is_large
+from gp4c.models.size import is_large
 
 FACTOR, ORIGIN = 7.0, 100.0
 QUICK = {"hyper": "optimize", "count_term": "pointwise", "n_inducing": 8}
@@ -87,12 +87,12 @@ def test_effects_and_expected_counts_are_those_of_gamma_frailty(
 
 
 def test_many_rows_with_few_different_intervals_go_by_sums(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gp4c.models import big
+    from gp4c.models import size
 
     same = pd.DataFrame({"subject": np.arange(6001), "start": 0.0, "stop": 1.0, "count": 1})
     panel = gp4c.PanelCounts.from_frame(same)
     assert not is_large(gp4c.GP4C(), panel)
-    monkeypatch.setattr(big, "MOST_ROWS", 6000)
+    monkeypatch.setattr(size, "MOST_ROWS", 6000)
     assert is_large(gp4c.GP4C(), panel)
     assert not is_large(gp4c.GP4C(), panel[:6000])
 
