@@ -120,7 +120,7 @@ def test_the_estimate_of_memory_is_near_the_peak(tmp_path: Path) -> None:
     body = {"values": rng.normal(size=300_000).tolist(), "texts": ["abcdef"] * 20_000}
     content = json.dumps(body).encode()
     tracemalloc.start()
-    persistence._digest(persistence._parse(content, "file"))
+    persistence._digest(persistence._canonical(persistence._parse(content, "file")))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     estimate = persistence._memory_to_parse(content)

@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 import pytest
 
+import gp4c
 from gp4c.exceptions import OverdispersionWarning
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
@@ -38,3 +39,19 @@ def test_an_example_has_a_title_and_a_story():
         assert set(lines[2]) == {"="}
         assert len(lines[1]) == len(lines[2])
         assert sum(line == "# %%" for line in lines) >= 1
+
+
+def test_the_demonstration_tells_the_whole_story(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    quick = {"count_term": "pointwise", "hyper": "optimize", "effect": "gamma"}
+    monkeypatch.setattr("gp4c.analysis.compare._default_model", lambda: gp4c.GP4C(**quick))
+    runpy.run_path(str(EXAMPLES[0].parent / "demo.py"), run_name="__main__")
+    said = capsys.readouterr().out
+    for words in ("Panel of 85 subjects", "thiotepa has", "events in (53, 65] months, all 47"):
+        assert words in said
+    left = {path.name for path in (tmp_path / "gp4c-demo").iterdir()}
+    pictures = {"panel.png", "arms.png", "ratio.png"}
+    assert left == {*pictures, "report.html", "fit-placebo.json", "fit-thiotepa.json"}
+    for name in pictures:
+        assert (tmp_path / "gp4c-demo" / name).read_bytes().startswith(b"\x89PNG")
+    assert "gp4c-demo/report.html" in said

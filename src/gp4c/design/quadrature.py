@@ -8,6 +8,7 @@ the nodes of a fixed grid is a polynomial on each panel to rounding error, so it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,6 +22,8 @@ _CHUNK = 100_000  # intervals whose weights are formed at once: bounds the memor
 _DENSE = 200_000
 #: intervals up to which integrals of products are made one by one
 _FEW_INTERVALS = 4
+#: numbers of products at once: half a megabyte
+_CACHED = 65_536
 
 
 @lru_cache(maxsize=64)
@@ -175,21 +178,30 @@ class IntervalIntegrals:
         What :meth:`apply` would give for the Q × M² products, which are never formed: panel by
         panel they are matrix products.
         """
+        none = np.empty((0, values.shape[1], values.shape[1]))
+        return np.concatenate([none, *(product for _, product in self.product_parts(values))])
+
+    def product_parts(self, values: Floats) -> Iterator[tuple[slice, Floats]]:
+        """The same for some intervals at a time, as many as a processor's cache has room for."""
         grid, size = self.grid, values.shape[1]
         if self.size <= _FEW_INTERVALS:  # one product each is less than one per panel
-            weighted = (self.transpose(one)[:, None] * values for one in np.eye(self.size))
-            return np.array([w.T @ values for w in weighted]).reshape(-1, size, size)
+            for k, one in enumerate(np.eye(self.size)):
+                yield slice(k, k + 1), ((self.transpose(one)[:, None] * values).T @ values)[None]
+            return
         panels = values.reshape(len(grid.edges) - 1, grid.order, size)
         weights = grid.weights.reshape(-1, grid.order, 1)
         running = np.zeros((len(panels) + 1, size, size))
         np.cumsum((panels * weights).transpose(0, 2, 1) @ panels, axis=0, out=running[1:])
-        result = running[self._whole_to] - running[self._whole_from]
         ends = self._partial.indices.reshape(-1, 2, grid.order)[:, :, 0] // grid.order
-        parts = self._partial.data.reshape(-1, 2, grid.order, 1)
-        for end in range(2):  # first and last panel of each interval
-            there = panels[ends[:, end]]
-            result += (there * parts[:, end]).transpose(0, 2, 1) @ there
-        return np.asarray(result)
+        weights = self._partial.data.reshape(-1, 2, grid.order, 1)
+        step = max(_CACHED // size**2, 1)
+        for i in range(0, self.size, step):
+            part = slice(i, min(i + step, self.size))
+            n = part.stop - i
+            there = panels[ends[part]]  # first and last panel of each interval
+            weighted = (there * weights[part]).reshape(n, -1, size)
+            whole = running[self._whole_to[part]] - running[self._whole_from[part]]
+            yield part, whole + weighted.transpose(0, 2, 1) @ there.reshape(n, -1, size)
 
     def transpose(self, coefficients: Floats) -> Floats:
         """Weights at the nodes of Σ_j coefficients[j] · (integral j): the adjoint of `apply`."""

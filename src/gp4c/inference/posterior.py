@@ -258,13 +258,16 @@ class Posterior:
         """
         for component, integrals, grid in self._integrators(start, stop):
             mean, G, residual = component.spread(grid.nodes)
-            H = integrals.products(G)
             linear = integrals.apply(G * mean[:, None])
-            first = integrals.apply(mean**2 + residual) + np.trace(H, axis1=1, axis2=2)
-            square = H @ H
-            second = 2 * np.trace(square, axis1=1, axis2=2) + 4 * (linear**2).sum(axis=1)
-            third = 8 * (square * H).sum(axis=(1, 2))
-            third += 24 * np.einsum("ji,jik,jk->j", linear, H, linear)
+            first = integrals.apply(mean**2 + residual)
+            second = 4 * (linear**2).sum(axis=1)
+            third = np.zeros_like(first)
+            for part, H in integrals.product_parts(G):
+                square, ends = H @ H, linear[part]
+                first[part] += np.trace(H, axis1=1, axis2=2)
+                second[part] += 2 * np.trace(square, axis1=1, axis2=2)
+                third[part] += 8 * (square * H).sum(axis=(1, 2))
+                third[part] += 24 * (ends * (H @ ends[:, :, None])[:, :, 0]).sum(axis=1)
             yield component, (first, second, third)
 
     def _shares(self, size: int, rng: np.random.Generator) -> list[tuple[Component, int]]:

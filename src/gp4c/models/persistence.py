@@ -67,10 +67,11 @@ def save_model(model: PanelEstimator, path: str | os.PathLike[str]) -> None:
         _restore(body)
     except _DAMAGE as problem:
         raise ModelFileError(f"this model cannot be saved: {_reason(problem)}") from problem
-    document = {
-        "format": FORMAT, "version": VERSION, "gp4c": __version__, "sha256": _digest(body), **body
+    content = _canonical(body)  # of which numbers are most, so that it is written out only once
+    head = {
+        "format": FORMAT, "version": VERSION, "gp4c": __version__, "sha256": _digest(content)
     }  # fmt: skip
-    write_text(path, json.dumps(document, allow_nan=False))
+    write_text(path, f"{json.dumps(head)[:-1]}, {content[1:]}")
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -198,14 +199,18 @@ def _check_digest(document: dict[str, Any]) -> None:
     expected = document.get("sha256")
     if expected is None and document["version"] == 1:
         return
-    if expected != _digest({key: document[key] for key in ("class", "parameters", "state")}):
+    body = {key: document[key] for key in ("class", "parameters", "state")}
+    if expected != _digest(_canonical(body)):
         raise ValueError("its check sum does not fit its content, which was changed after saving")
 
 
-def _digest(body: dict[str, Any]) -> str:
-    """Check sum of what the file says, however it is laid out."""
-    text = json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def _canonical(body: dict[str, Any]) -> str:
+    """What a file says in one form, however the file is laid out."""
+    return json.dumps(body, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _reason(problem: BaseException) -> str:

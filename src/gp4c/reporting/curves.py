@@ -21,6 +21,8 @@ Bands: TypeAlias = dict[float, tuple[Floats, Floats]]
 
 #: points of a curve, enough for a smooth line on paper
 N_POINTS = 201
+#: points of a ratio, which takes draws at every one
+_RATIO_POINTS = 100
 #: jumps of a step function up to which each has a row of its own
 _MOST_JUMPS = 5000
 
@@ -176,3 +178,10 @@ def default_times(model: Any, points: int = N_POINTS) -> Floats:
         jumps: Floats = np.unique(np.concatenate([[start, end], model.times_]))
         return jumps
     return np.linspace(start, end, points)
+
+
+def ratio_times(comparison: Any) -> Floats:
+    """Times of a ratio over time; the comparison keeps its draws at them for whoever asks next."""
+    start, end = comparison.panel.window
+    times: Floats = np.linspace(start, end, _RATIO_POINTS + 1)[1:]
+    return times

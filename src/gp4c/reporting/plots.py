@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.exceptions import NoIntensityError
-from gp4c.reporting.curves import N_POINTS, Bands, Curves, Floats, curves_of, is_step
+from gp4c.reporting.curves import Bands, Curves, Floats, curves_of, is_step, ratio_times
 from gp4c.reporting.plot_style import (
     GREY,
     axes_or_new,
@@ -207,8 +207,7 @@ def plot_ratio(
         Which groups; needed if there are more than two. The ratio is second / first.
     times : array, optional
     """
-    start, end = comparison.panel.window
-    t = np.linspace(start, end, N_POINTS)[1:] if times is None else np.asarray(times)
+    t = ratio_times(comparison) if times is None else np.asarray(times)
     first, second = pair or comparison.groups[:2]
     ratio = comparison.ratio(t, curve=curve, pair=(first, second))
     low, high = comparison.ratio_band(t, level, curve=curve, pair=(first, second))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.reporting import report_figures as figures
-from gp4c.reporting.curves import Curves, curves_of
+from gp4c.reporting.curves import Curves, curves_of, ratio_times
 from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.report_method import BIBTEX, PAPER, method_paragraph
 from gp4c.reporting.report_page import (
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 LEVELS = (0.5, 0.8, 0.95)
 #: rows of the tables under the figures
 _TABLE_ROWS = 11
-_TIMES_OF_RATIO = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +91,11 @@ class Report:
             name: summarise(m, level=self.level, curves=self.curves[name])
             for name, m in self.models.items()
         }
+
+    @cached_property
+    def panel_picture(self) -> bytes:
+        """The picture of the data, as PNG; empty without data."""
+        return b"" if self.panel is None else _panel_png(self.panel)
 
     @property
     def first(self) -> Any:
@@ -219,8 +223,7 @@ class Report:
             return
         for line in str(self.comparison).splitlines():
             yield paragraph(line)
-        start, end = self.comparison.panel.window
-        times = np.linspace(start, end, _TIMES_OF_RATIO + 1)[1:]
+        times = ratio_times(self.comparison)
         for k, pair in enumerate(self.comparison.pairs[:3]):
             name = f"{pair[1]} / {pair[0]}"
             for curve, words in (("cumulative", "mean numbers of events"), ("rate", "event rates")):
@@ -273,7 +276,7 @@ class Report:
             f'<div class="columns">{table("", (), rows[:half])}{table("", (), rows[half:])}</div>'
         )
         yield picture(
-            _panel_png(self.panel),
+            self.panel_picture,
             f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
             "intervals between visits, darker where more events were counted.",
             "One row per subject, one rectangle per interval between visits; darker means more "
