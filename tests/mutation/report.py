@@ -36,8 +36,13 @@ def change(entry):
     return f"{entry['module']}: {entry['before']} -> {entry['after']}"
 
 
-def summary(entries, reviews, about):
-    """The whole file of results."""
+def reviews():
+    """What a reader said of survivors."""
+    return json.loads((HERE / "survivors.json").read_text(encoding="utf-8"))
+
+
+def summary(entries, known, about):
+    """The whole file of results; `known` is what a reader said of survivors."""
     folders = sorted({folder(entry) for entry in entries})
     by_folder = {name: [e for e in entries if folder(e) == name] for name in folders}
     survivors = [
@@ -46,7 +51,7 @@ def summary(entries, reviews, about):
             "line": entry["line"],
             "before": entry["before"],
             "after": entry["after"],
-            **reviews.get(change(entry), UNREVIEWED),
+            **known.get(change(entry), UNREVIEWED),
         }
         for entry in sorted(entries, key=lambda e: (e["module"], e["line"], e["operator"]))
         if entry["outcome"] == "survived"
@@ -64,8 +69,7 @@ def summary(entries, reviews, about):
 
 def write(entries, about):
     """Put the results beside this file."""
-    reviews = json.loads((HERE / "survivors.json").read_text(encoding="utf-8"))
-    found = summary(entries, reviews, about)
+    found = summary(entries, reviews(), about)
     text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
     (HERE / "results.json").write_text(text, encoding="utf-8")
     return found

@@ -14,6 +14,7 @@ import os
 import time
 from dataclasses import asdict
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 import report
@@ -40,6 +41,7 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--part", default="1/1", help="share of the mutants, such as 1/2 and 2/2")
     parser.add_argument("--reverse", action="store_true", help="begin at the end, beside another")
+    parser.add_argument("--rounds", type=int, default=len(ROUNDS), help="1: the short one alone")
     parser.add_argument("--again", action="store_true", help="survivors once more, new tests first")
     return parser.parse_args()
 
@@ -81,13 +83,21 @@ def tried_on(mutant: Mutant, tests: list[str], limit: float, reached: int) -> En
     }
 
 
+def wants_more(done: Entry, limit: float) -> bool:
+    """Whether a survivor has a longer round before it; those known to be equivalent have not."""
+    known = report.reviews().get(report.change(done), {})
+    survived = done["outcome"] == SURVIVED and float(str(done["limit"])) < limit
+    return survived and known.get("verdict") != "equivalent"
+
+
 def try_again(mutants: list[Mutant], selection: Selection) -> None:
     """Survivors meet the tests that were added since the coverage run."""
     for mutant in mutants:
         done, limit = tried()[key(mutant)], ROUNDS[-1]
         new = selection.added(mutant.module, mutant.statement, limit)
-        if done["outcome"] == SURVIVED and new:
-            record(tried_on(mutant, new, limit, int(str(done["tests"])) + len(new)))
+        if new and wants_more(done, inf):
+            again = tried_on(mutant, new, limit, int(str(done["tests"])) + len(new))
+            record(again | {"limit": done["limit"]})
 
 
 def check_the_killers(entries: list[Entry]) -> None:
@@ -126,13 +136,15 @@ def main() -> None:
     mutants = mutants[place - 1 :: parts]
     mutants = mutants[:: -1 if chosen.reverse else 1]
     print(f"{len(mutants)} mutants", flush=True)
-    for before, limit in pairwise((0.0, *ROUNDS)):
+    for before, limit in pairwise((0.0, *ROUNDS[: chosen.rounds])):
         for mutant in mutants:
             done = tried().get(key(mutant))
-            if done is None or (done["outcome"] == SURVIVED and float(str(done["limit"])) < limit):
+            if done is None or wants_more(done, limit):
                 record(judge(mutant, selection, limit, before if done else 0.0))
     if chosen.again:
         try_again(mutants, selection)
+    if chosen.rounds < len(ROUNDS):
+        return
     check_the_killers(list(tried().values()))
     about = {
         "complete": chosen.modules is None,

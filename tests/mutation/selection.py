@@ -1,7 +1,7 @@
 """Which tests to try on a mutant: those that run its lines, the quickest first.
 
 ``make coverage`` leaves in ``.coverage`` which test ran which line, and in ``.coverage.xml`` how
-long each test took; ``.coverage.added`` and ``.coverage.added.xml``, if they are there, say the
+long each test took; ``.coverage_added`` and ``.coverage_added.xml``, if they are there, say the
 same of tests that were written later.
 """
 
@@ -66,9 +66,9 @@ class Selection:
     def __init__(self, root: Path) -> None:
         self.seconds = seconds_by_test(root / ".coverage.xml")
         self._all = Lines(root / ".coverage")
-        self._added = Lines(root / ".coverage.added")
-        if (root / ".coverage.added.xml").exists():
-            self.seconds.update(seconds_by_test(root / ".coverage.added.xml"))
+        self._added = Lines(root / ".coverage_added")
+        if (root / ".coverage_added.xml").exists():
+            self.seconds.update(seconds_by_test(root / ".coverage_added.xml"))
 
     def tests(self, module: str, lines: tuple[int, int], limit: float) -> list[str]:
         """Tests for a place, as many as `limit` seconds allow but at least one.
