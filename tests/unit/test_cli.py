@@ -100,8 +100,28 @@ def test_a_spreadsheet_from_another_country(workplace):
 
 
 def test_dates_of_another_country_are_explained(workplace):
-    (workplace / "p.csv").write_text("id,from,to,n\n1,01.02.2024,03.04.2024,1\n")
+    (workplace / "p.csv").write_text("id,from,to,n\n1,01/02/2024,03/04/2024,1\n")
     assert "dates are written year-month-day" in run("describe p.csv").stderr
+    # dots are day, month, year in every country that uses them
+    (workplace / "p.csv").write_text("id,from,to,n\n1,01.02.2024,3.4.2024,1\n")
+    done = run("describe p.csv --window 1.2.2024 1.5.2024")
+    assert "dates were converted to days since 2024-02-01" in done.stdout
+    assert "(0, 90)" in done.stdout
+    assert number_after("time observed", done.stdout) == 62
+
+
+def test_time_since_entry(workplace):
+    rows = "id,date,n a,05.01.2024,0 a,15.01.2024,2 a,04.02.2024,1 b,01.03.2024,0 b,31.03.2024,4"
+    (workplace / "v.csv").write_text(rows.replace(" ", "\n"))
+    line = "describe v.csv --time date"
+    assert "--since-entry counts time from there" in run(line).stderr
+    done = run(f"{line} --since-entry")
+    assert done.exit_code == 0, done.stderr
+    assert "(0, 30)" in done.stdout
+    assert "Note: time is counted from each subject's first visit in days" in done.stdout
+    assert number_after("late entries", done.stdout) == 0
+    refused = run("fit v.csv v.csv --since-entry")
+    assert "--since-entry needs one file that fits in memory" in " ".join(refused.stderr.split())
 
 
 def test_origin_may_be_a_number_or_a_column(workplace):
@@ -174,7 +194,7 @@ def test_columns_that_are_not_recognised_are_named_at_once(workplace):
     assert run("describe g.csv").stderr == (
         "gp4c: the file 'g.csv' has no column that looks like the start or the stop or the count; "
         "there are 'von', 'bis', 'Anzahl'; say which they are with --start ..., --stop ..., "
-        "--count ...\n"
+        "--count ... (in a table of visits --time ... in place of start and stop)\n"
     )
     (workplace / "g.csv").write_text("Patient,Datum,month,Anzahl\n1,0,3,2\n")
     assert run("describe g.csv").stderr.endswith(

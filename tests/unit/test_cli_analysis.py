@@ -173,7 +173,7 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     ("line", "message"),
     [
         ("forecast dated.json --to 2024-04-01", "they are 100 (2024-04-10) and 91 (2024-04-01)"),
-        ("forecast dated.json --to 10.05.2024", "dates are written year-month-day"),
+        ("forecast dated.json --to 10/05/2024", "dates are written year-month-day"),
         ("forecast dated.json --to inf", "--to takes a finite number; found 'inf'"),
         ("predict dated.json --at 2025-01-01", "time 366 (2025-01-01) is outside"),
         ("report dated.json --forecast-to 2024-01-01 --out r", "which end at 100 (2024-04-10)"),

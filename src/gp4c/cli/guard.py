@@ -20,7 +20,7 @@ from gp4c.plain import printable
 USER_ERROR = 2
 # arguments of the library that have an option of the same name, where a message advises them
 _ARGUMENT = re.compile(
-    r"(read_panel takes|pass|with|such as|\.\.\.,) "
+    r"(read_panel takes|pass|with|such as|of visits|\.\.\.,) "
     r"(subject|start|stop|count|time|exposure|delimiter|decimal|encoding)="
 )
 
@@ -66,7 +66,7 @@ def _interruptible() -> Iterator[None]:
 def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
     message = message.replace("; found origin=0.0", "").replace("origin=None", "--origin first")
-    message = message.replace(" origin=", " --origin ")
+    message = message.replace(" origin=", " --origin ").replace("since_entry=True", "--since-entry")
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message
     )

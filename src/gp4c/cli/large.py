@@ -33,7 +33,10 @@ SchedulerOption: TypeAlias = Annotated[
 #: seconds to wait for a scheduler
 PATIENCE = 20
 #: options of a table that make sense only for a file that is read whole
-_WHOLE = ("origin", "time", "cumulative", "delimiter", "decimal", "encoding", "by", "formula")
+_WHOLE = (
+    "origin", "time", "cumulative", "since_entry", "delimiter", "decimal", "encoding", "by",
+    "formula",
+)  # fmt: skip
 
 
 def in_parts(files: list[str], scheduler: str | None = None) -> bool:

@@ -55,6 +55,14 @@ CumulativeOption: TypeAlias = Annotated[
         rich_help_panel=_READING,
     ),
 ]
+SinceEntryOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--since-entry",
+        help="With --time: count time from each subject's first visit, or from --origin.",
+        rich_help_panel=_READING,
+    ),
+]
 OriginOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -107,6 +115,7 @@ class TableOptions:
     time: TimeOption = None
     exposure: ExposureOption = None
     cumulative: CumulativeOption = False
+    since_entry: SinceEntryOption = False
     origin: OriginOption = None
     time_unit: TimeUnitOption = None
     window: WindowOption = None

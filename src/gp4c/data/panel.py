@@ -132,6 +132,7 @@ class PanelCounts(SubjectData):
         count: str = "count",
         origin: Any = 0.0,
         cumulative: bool = False,
+        since_entry: bool = False,
         exposure: str | None = None,
         window: tuple[Any, Any] | None = None,
         time_unit: str | None = None,
@@ -150,6 +151,8 @@ class PanelCounts(SubjectData):
             closes no interval. None: at the subject's first visit.
         cumulative : bool
             Counts are totals so far.
+        since_entry : bool
+            Count time from each subject's entry: the origin, or its first visit.
         exposure : str, optional
             Column of units at risk since the last visit.
         window, time_unit
@@ -164,11 +167,6 @@ class PanelCounts(SubjectData):
         Returns
         -------
         PanelCounts
-
-        Raises
-        ------
-        PanelDataError
-            The table breaks a rule; the message names rule, value and row.
         """
         from gp4c.data.frames import table_of
         from gp4c.data.visits import fields_from_visits
@@ -179,6 +177,7 @@ class PanelCounts(SubjectData):
             exposure=exposure,
             origin=origin,
             cumulative=cumulative,
+            since_entry=since_entry,
             sort=sort,
             window=window,
             time_unit=time_unit,

@@ -47,6 +47,7 @@ def read_panel(
     exposure: str | None = None,
     time: str | None = None,
     cumulative: bool = False,
+    since_entry: bool = False,
     origin: Any = 0.0,
     window: tuple[Any, Any] | None = None,
     time_unit: str | None = None,
@@ -65,7 +66,7 @@ def read_panel(
         any case, and ``panel.notes`` says which were used.
     time : str, optional
         For a table of visits: the column of visit times, instead of ``start`` and ``stop``.
-    cumulative, origin
+    cumulative, since_entry, origin
         For a table of visits, as in :meth:`PanelCounts.from_visits`. In a table of intervals,
         ``origin`` may be the date that time 0 stands for.
     window, time_unit, missing
@@ -110,7 +111,7 @@ def read_panel(
     options: dict[str, Any] = {**names, "window": window, "time_unit": time_unit}
     options["missing"] = missing
     if time is not None:
-        options |= {"origin": origin, "cumulative": cumulative}
+        options |= {"origin": origin, "cumulative": cumulative, "since_entry": since_entry}
         panel = PanelCounts.from_visits(table, **options)
     else:
         is_number = isinstance(origin, int | float) and origin == 0
@@ -185,6 +186,8 @@ def _not_recognised(undecided: dict[str, list[str]], free: list[str], source: st
         hint = f"for a table of visits pass time={visits[0]!r}, else"
     else:
         hint = unknown_name(roles[0] if len(roles) == 1 else "", free) + ";"
+    if {"start", "stop"} <= set(roles) and not visits:
+        asked += " (in a table of visits time=... in place of start and stop)"
     yield f"{missing}; {hint} say {which} with {asked}"
 
 

@@ -37,8 +37,9 @@ MICROSECONDS = {
     "months": 365.25 / 12 * 86400e6,
     "years": 365.25 * 86400e6,
 }
-#: 01.02.2024 and 1/2/2024 are different days in different countries
+#: 1/2/2024 is another day in another country, 1.2.2024 is not
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
+_DOTTED = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})( \d\d:\d\d(?::\d\d)?|)", re.ASCII)
 #: units that need the time of the day
 _SHORT = ("seconds", "minutes", "hours")
 
@@ -108,6 +109,7 @@ def as_moment(value: Any) -> np.datetime64:
     """Read a date or timestamp, time zones converted to UTC."""
     import pandas as pd
 
+    value = _from_dots(value)
     try:
         moment: Any = pd.Timestamp(value)
     except (TypeError, ValueError):
@@ -156,8 +158,17 @@ def _parse(column: pd.Series[Any]) -> _Cells:
     missing = missing_cells(column)
     cells = column.astype(object)
     datelike = cells.map(lambda cell: isinstance(cell, str | dt.date)).to_numpy(dtype=bool)
-    as_dates = _dates(_parse_iso(cells.where(datelike & ~missing, None)), missing)
+    texts = cells.where(datelike & ~missing, None)
+    as_dates = _dates(_parse_iso(texts), missing)
+    if as_dates.unreadable.any():
+        as_dates = _dates(_parse_iso(texts.map(_from_dots)), missing)
     return as_dates if as_dates.unreadable.sum() < as_numbers.unreadable.sum() else as_numbers
+
+
+def _from_dots(cell: Any) -> Any:
+    """Write 31.01.2024 as ISO text: dates with dots are day, month, year wherever they are used."""
+    found = _DOTTED.fullmatch(cell.strip()) if isinstance(cell, str) else None
+    return cell if found is None else f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}{found[4]}"
 
 
 def _parse_iso(texts: pd.Series[Any]) -> pd.Series[Any]:

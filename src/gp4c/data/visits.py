@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,6 +44,7 @@ def fields_from_visits(
     exposure: str | None,
     origin: Any,
     cumulative: bool,
+    since_entry: bool,
     sort: bool,
     window: Any,
     time_unit: str | None,
@@ -56,7 +57,7 @@ def fields_from_visits(
     table : Table
     names : dict
         Columns of the roles subject, time and count.
-    exposure, origin, cumulative, sort, window, time_unit, missing
+    exposure, origin, cumulative, since_entry, sort, window, time_unit, missing
         As in :meth:`PanelCounts.from_visits`.
 
     Returns
@@ -65,6 +66,8 @@ def fields_from_visits(
         Arguments of ``PanelCounts._from_arrays``.
     """
     check_choice("missing", missing, ("error", "drop"))
+    if since_entry and isinstance(origin, int | float) and origin == 0:
+        origin = None  # the default, which would be no entry at all
     entry_column = origin if isinstance(origin, str) and origin in table.columns else None
     extra = {"exposure": exposure, "origin": entry_column}
     roles = {**names, **{role: name for role, name in extra.items() if name is not None}}
@@ -91,6 +94,8 @@ def fields_from_visits(
     problems.raise_any()
     if not kept.any():
         raise PanelDataError("no visit closes an interval with a count; nothing is left")
+    if since_entry:
+        visits, axis = _since_entry(visits, axis)
     arrays = {
         "start": visits.before[kept],
         "stop": visits.time[kept],
@@ -132,6 +137,7 @@ def _read_visits(
         raise PanelDataError(
             "visit times are dates, so say where a subject's first interval starts: origin=a date, "
             "origin='column of entry dates', or origin=None for each subject's first visit; "
+            "since_entry=True counts time from there instead of from the earliest date; "
             f"found origin={origin!r}"
         )
     time = times["time"]
@@ -147,6 +153,18 @@ def _read_visits(
     else:
         entry = np.full(len(rows), np.nan if origin is None else _finite(axis.number(origin)))
     return _Visits(rows, ordered, labels, time[rows], first, entry), axis
+
+
+def _since_entry(visits: _Visits, axis: TimeAxis) -> tuple[_Visits, TimeAxis]:
+    """Visits with time counted from each subject's entry, its first visit if no other is known."""
+    begin = np.where(np.isnan(visits.entry), visits.time, visits.entry)
+    begin = begin[visits.first][np.cumsum(visits.first) - 1]
+    shifted = replace(visits, time=visits.time - begin, entry=np.zeros_like(begin))
+    entry = "first visit" if np.isnan(visits.entry).all() else "entry"
+    note = f"time is counted from each subject's {entry}" + (
+        f" in {axis.unit}" if axis.unit else ""
+    )
+    return shifted, TimeAxis(axis.unit, None, (note,))
 
 
 def _finite(origin: float) -> float:

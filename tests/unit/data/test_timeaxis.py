@@ -144,7 +144,7 @@ def test_times_that_cannot_be_read(data, options, message):
         gp4c.PanelCounts.from_frame(data, **options)
 
 
-@pytest.mark.parametrize("text", ["01.02.2024", "1/2/2024", "", "now", "20240131"])
+@pytest.mark.parametrize("text", ["31.02.2024", "1/2/2024", "", "now", "20240131", "1.2.24"])
 def test_a_date_of_the_user_is_written_year_month_day(text):
     with pytest.raises(PanelDataError, match="dates are written year-month-day"):
         TimeAxis("days", pd.Timestamp("2024-01-01")).number(text)
@@ -169,3 +169,21 @@ def test_dates_are_rounded_to_days_and_no_farther_than_a_calendar_goes():
     assert axis.date(1e15) is None
     assert TimeAxis("months").date(12.0) is None
     assert TimeAxis("shifts", pd.Timestamp("2024-01-01")).date(12.0) is None
+
+
+def test_dates_with_dots_are_day_month_year():
+    dotted = ["03.02.2024", "13.02.2024 12:30", " 1.3.2024"]
+    data = {"subject": [1, 2, 3], "start": ["01.02.2024"] * 3, "stop": dotted, "count": [0, 0, 0]}
+    panel = gp4c.PanelCounts.from_frame(data)
+    assert panel.stop.tolist() == [2.0, 12 + 12.5 / 24, 29.0]
+    iso = {
+        **data,
+        "start": ["2024-02-01"] * 3,
+        "stop": ["2024-02-03", "2024-02-13 12:30", "2024-03-01"],
+    }
+    assert panel == gp4c.PanelCounts.from_frame(iso)
+    mixed = {**data, "stop": ["2024-02-03", "13.02.2024 12:30", "2024-03-01"]}
+    assert panel == gp4c.PanelCounts.from_frame(mixed)
+    with pytest.raises(PanelDataError, match=r"found .31\.02\.2024."):
+        gp4c.PanelCounts.from_frame({**data, "stop": ["31.02.2024"] * 3})
+    assert TimeAxis("days", pd.Timestamp("2024-02-01")).number("13.2.2024") == 12.0

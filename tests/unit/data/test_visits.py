@@ -209,3 +209,36 @@ def test_dates_without_an_origin_need_one():
     panel = panel_of(visits(month=DAYS, n=[0, 1, 0, 2, 3]), origin=None)
     assert panel.time_origin == pd.Timestamp("2024-02-27")
     assert panel.start.tolist() == [3, 13, 0]
+
+
+# -- time since entry ----------------------------------------------------------------------------
+
+DATED = {
+    "subject": ["a", "a", "a", "b", "b"],
+    "time": ["2024-01-05", "2024-01-15", "2024-02-04", "2024-03-01", "2024-03-31"],
+    "count": [0, 2, 1, 0, 4],
+    "enrolled": ["2024-01-01"] * 3 + ["2024-03-01"] * 2,
+}
+
+
+def test_time_may_be_counted_from_each_subjects_first_visit():
+    panel = gp4c.PanelCounts.from_visits(DATED, since_entry=True)
+    assert panel.start.tolist() == [0.0, 10.0, 0.0]
+    assert panel.stop.tolist() == [10.0, 30.0, 30.0]
+    assert panel.count.tolist() == [2, 1, 4]
+    assert (panel.time_unit, panel.time_origin) == ("days", None)
+    assert "time is counted from each subject's first visit in days" in panel.notes
+    assert not any("converted to days since" in note for note in panel.notes)
+    numbers = {**DATED, "time": [4.0, 14.0, 34.0, 60.0, 90.0]}
+    same = gp4c.PanelCounts.from_visits(numbers, since_entry=True, time_unit="days")
+    assert (same.start.tolist(), same.stop.tolist()) == (panel.start.tolist(), panel.stop.tolist())
+
+
+def test_time_may_be_counted_from_a_column_of_entries():
+    panel = gp4c.PanelCounts.from_visits(
+        {**DATED, "count": [1, 2, 1, 0, 4]}, origin="enrolled", since_entry=True, time_unit="days"
+    )
+    assert panel.start.tolist() == [0.0, 4.0, 14.0, 0.0]
+    assert panel.stop.tolist() == [4.0, 14.0, 34.0, 30.0]
+    assert panel.count.tolist() == [1, 2, 1, 4]
+    assert "time is counted from each subject's entry in days" in panel.notes
