@@ -32,7 +32,13 @@ _NARROW = 1e-3
 #: denser than this, a plain matrix is faster
 _DENSE = 0.2
 
+#: pieces of a panel narrower than this, in half panels, are integrated by their middle
+_NARROW_PIECE = 1e-6
+
 _GAUSS_POINTS, _GAUSS_WEIGHTS = legendre.leggauss(_NODES)
+#: P_k(x_q) w_q, (12, 12), and k + ½
+_COEFFICIENTS = legendre.legvander(_GAUSS_POINTS, _NODES - 1).T * _GAUSS_WEIGHTS
+_HALF_ODD = np.arange(_NODES) + 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +88,26 @@ class Smoother:
 
     def masses(self, rates: Floats) -> Floats:
         """∫λ over each cell, (L, F); negative rounding is set to 0."""
-        return np.maximum(np.diff(self._integrals(rates, *self._at_points), axis=0), 0.0)
+        return np.maximum(self._cell_weights @ rates, 0.0)
 
     @cached_property
-    def _at_points(self) -> tuple[Indices, Floats]:
-        return self._located(self.points)
+    def _cell_weights(self) -> sparse.csr_array:
+        """Weights of the nodes in ∫λ over each cell, (L, P * 12).
+
+        Piece by piece, each within one panel: differences of ∫λ from the first edge would lose
+        the mass of a narrow cell beside a far larger one.
+        """
+        inside = (self.edges > self.points[0]) & (self.edges < self.points[-1])
+        ends = np.union1d(self.points, self.edges[inside])
+        middle = (ends[:-1] + ends[1:]) / 2.0
+        panel = np.searchsorted(self.edges, middle, side="right") - 1
+        half = np.diff(self.edges)[panel] / 2.0
+        low, high = ((t - self.edges[panel]) / half - 1.0 for t in (ends[:-1], ends[1:]))
+        weights = half[:, None] * _piece_weights(low, high, np.diff(ends) / half)
+        pieces = np.searchsorted(ends, self.points)  # first piece of each cell, and their number
+        column = panel[:, None] * _NODES + np.arange(_NODES)
+        entries = (weights.ravel(), column.ravel(), pieces * _NODES)
+        return sparse.csr_array(entries, shape=(len(self.points) - 1, len(self.nodes)))
 
     def _located(self, times: Floats) -> tuple[Indices, Floats]:
         """Panel of each time, (T,), and weights of its nodes up to the time, (T, 12)."""
@@ -205,8 +226,16 @@ def _partial_weights(u: Floats) -> Floats:
     integral = np.empty((len(u), _NODES))
     integral[:, 0] = 1.0 + u
     integral[:, 1:] = value[:, 2:] - value[:, :-2]
-    at_nodes = legendre.legvander(_GAUSS_POINTS, _NODES - 1)
-    return np.asarray(0.5 * integral @ (at_nodes.T * _GAUSS_WEIGHTS), dtype=np.float64)
+    return np.asarray(0.5 * integral @ _COEFFICIENTS, dtype=np.float64)
+
+
+def _piece_weights(low: Floats, high: Floats, width: Floats) -> Floats:
+    """Weights of the nodes in ∫ of the interpolating polynomial from low to high, (T, 12)."""
+    weights = _partial_weights(high) - _partial_weights(low)
+    narrow = width < _NARROW_PIECE  # the polynomial in the middle, by the same coefficients
+    values = legendre.legvander((low + high)[narrow] / 2.0, _NODES - 1)
+    weights[narrow] = width[narrow, None] * ((values * _HALF_ODD) @ _COEFFICIENTS)
+    return weights
 
 
 def _nearest_cells(x: Floats, column: Indices, points: Floats, at_risk: Floats) -> Indices:

@@ -56,6 +56,23 @@ def test_integrals_agree_with_quadrature(bandwidth):
     assert_allclose(masses, np.diff(smoother.cumulative(rates, POINTS)[:, 0]), atol=1e-14)
 
 
+@pytest.mark.parametrize("width", [1e-12, 1e-9, 1e-5, 1e-2, 1.0])
+def test_a_narrow_cell_keeps_its_mass_beside_far_larger_ones(width):
+    # nobody but the narrow cell is seen on the left: the rate there is a trillion times larger
+    points = np.array([0.0, 40.0, 40.0 + width, 100.0])
+    density, at_risk = np.array([0.0, 1.0 / width, 0.0]), np.array([0.0, 1e-6, 1.0])
+    smoother = Smoother.of(points, 0.4, (0.0, 100.0))
+    rates = smoother.exposure(at_risk[:, None]).rates(density[:, None])
+    masses = smoother.masses(rates)[:, 0]
+    assert masses[0] > 1e6 * masses[1]
+
+    def intensity(x):
+        return intensity_at(np.array([x]), points, 0.4, density[:, None], at_risk[:, None])[0, 0]
+
+    expected = quad(intensity, points[1], points[2], epsrel=1e-11, limit=200)[0]
+    assert_allclose(masses[1], expected, rtol=1e-5 if width == 1e-12 else 1e-8)
+
+
 def test_columns_are_separate_problems():
     densities = np.stack([DENSITY, DENSITY[::-1]], axis=1)
     at_risk = np.stack([AT_RISK, np.ones(5)], axis=1)
