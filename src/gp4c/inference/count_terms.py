@@ -29,8 +29,9 @@ def lemma2(
     added; callers add ``-LEMMA2_CONSTANT * count.sum()``.
     """
     mass = integrals.apply(mean**2 + b * variance)
-    node = integrals.transpose(count / mass)
-    return float(count @ np.log(mass)), 2 * mean * node, b * node
+    value, share = _log_masses(count, mass)
+    node = integrals.transpose(share)
+    return value, 2 * mean * node, b * node
 
 
 def pointwise(
@@ -40,5 +41,17 @@ def pointwise(
     expected_log, by_mean, by_variance = expected_log_square(mean, variance)
     geometric = np.exp(expected_log)
     mass = integrals.apply(geometric)
-    node = integrals.transpose(count / mass) * geometric
-    return float(count @ np.log(mass)), node * by_mean, node * by_variance
+    value, share = _log_masses(count, mass)
+    node = integrals.transpose(share) * geometric
+    return value, node * by_mean, node * by_variance
+
+
+def _log_masses(count: Floats, mass: Floats) -> tuple[float, Floats]:
+    """Σ c ln μ and c/μ; −∞, for every search to turn away from, where some μ is not positive.
+
+    The interpolant of a positive function may dip below 0 on an interval far shorter than its
+    panel, where f changes sign between the nodes.
+    """
+    if mass.min(initial=np.inf) <= 0.0:
+        return -np.inf, np.zeros_like(mass)
+    return float(count @ np.log(mass)), count / mass

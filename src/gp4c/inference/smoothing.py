@@ -88,7 +88,7 @@ class Smoother:
 
     def masses(self, rates: Floats) -> Floats:
         """∫λ over each cell, (L, F); negative rounding is set to 0."""
-        return np.maximum(self._cell_weights @ rates, 0.0)
+        return np.maximum(np.asarray(self._cell_weights @ rates, dtype=np.float64), 0.0)
 
     @cached_property
     def _cell_weights(self) -> sparse.csr_array:

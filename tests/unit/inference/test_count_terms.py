@@ -144,3 +144,17 @@ def test_the_paper_bound_is_below_the_pointwise_bound(b: float, scale: float) ->
     below, _, _ = lemma2(INTEGRALS, COUNT, MEAN, variance, b)
     above, _, _ = pointwise(INTEGRALS, COUNT, MEAN, variance)
     assert below - LEMMA2_CONSTANT * COUNT.sum() <= above + 1e-12
+
+
+@pytest.mark.parametrize(
+    "term", [pointwise, lambda *a: lemma2(*a, 0.0)], ids=["pointwise", "lemma2"]
+)
+def test_an_interval_that_the_nodes_do_not_resolve_is_worth_nothing(term: object) -> None:
+    # a parabola through the squares of f is below 0 between the two nodes where f is 0
+    grid = Grid.on(np.array([0.0, 1.0]), 4)
+    short = IntervalIntegrals(grid, np.array([0.5]), np.array([0.5 + 1e-6]))
+    mean, variance = np.array([1.0, 1e-6, -1e-6, -1.0]), np.full(4, 1e-16)
+    assert short.apply(mean**2)[0] < 0.0
+    value, by_mean, by_variance = term(short, np.array([3.0]), mean, variance)
+    assert value == -np.inf  # which every search turns away from, as it could not from NaN
+    assert np.all(np.isfinite(by_mean) & np.isfinite(by_variance))
