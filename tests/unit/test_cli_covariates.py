@@ -12,6 +12,10 @@ from typer.testing import CliRunner
 
 import gp4c
 from gp4c.cli import app as program
+from gp4c.data.formulas import FormulaDesign
+from gp4c.exceptions import PanelDataError
+from gp4c.reporting.effect_rows import effects_section
+from gp4c.reporting.summary import summarise
 from gp4c.reporting.words import estimate
 
 FORMULA = "age + arm"
@@ -123,10 +127,10 @@ def test_missing_covariates_are_named_or_dropped():
     table.to_csv("visits.csv", index=False)
     done = run("fit visits.csv --formula age --effect none")
     assert done.exit_code == 2
-    assert "'age' is missing for 1 subject: 7" in done.output
+    assert "'age' is missing for 1 subject: 7; --drop-missing leaves them out" in done.output
     done = run("fit visits.csv --formula age --effect none --drop-missing")
     assert done.exit_code == 0, done.output
-    assert "3 intervals without covariates left out" in done.output
+    assert "3 intervals without covariates left out, of 1 subject: 7" in done.output
     assert "39" in done.stdout
 
 
@@ -241,3 +245,41 @@ def test_true_and_false_are_values_of_yes_or_no_columns():
     assert done.exit_code == 0, done.output
     rate = pd.read_csv(StringIO(done.stdout))["rate"].item()
     assert rate == pytest.approx(model.intensity(5.0, covariates={"smoker": True}), rel=1e-9)
+
+
+# -- what a new user stumbled over ---------------------------------------------------------------
+
+
+def test_a_mark_for_missing_numbers_is_no_category(workplace):
+    rows = [f"{k},0,4,{k % 3},{70 + k},{'ab'[k % 2]}" for k in range(1, 16)]
+    rows[3] = "4,0,4,1,k.A.,b"
+    (workplace / "w.csv").write_text("\n".join(["id,from,to,n,body weight,arm", *rows]))
+    done = run("fit w.csv --formula '`body weight`'")
+    assert done.exit_code == 2
+    assert "'body weight' has 'k.A.' beside numbers, and would be a category with" in done.stderr
+    refused = run("fit w.csv --formula 'arm + body weight'")
+    assert "go in back quotes, such as `body weight`" in refused.stderr
+
+
+def test_categories_of_numbers_and_names_are_still_categories():
+    doses = ["5", "10", "placebo"] * 5
+    table = pd.DataFrame({"dose": doses})
+    design = FormulaDesign.learn("dose", table, np.full(15, 1 / 15))
+    assert design.levels["dose"] == ("10", "5", "placebo")
+    many = pd.DataFrame({"site": [f"{k}" for k in range(14)] + ["home"]})
+    with pytest.raises(PanelDataError, match="'site' has 'home' beside numbers"):
+        FormulaDesign.learn("site", many, np.full(15, 1 / 15))
+    assert len(FormulaDesign.learn("C(site)", many, np.full(15, 1 / 15)).levels["site"]) == 15
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [("arm + age", "arm: a"), ("C(arm, contr.treatment('b'))", "arm: b"), ("age", None)],
+)
+def test_the_reference_of_a_category_is_named(formula, said):
+    quick = {"hyper": "optimize", "count_term": "pointwise", "effect": None}
+    model = gp4c.GP4C(formula=formula, **quick).fit(gp4c.read_panel("visits.csv"))
+    rows = {row.quantity: row.text for row in summarise(model).rows}
+    assert rows.get("reference") == said
+    page = "".join(effects_section({"all": model}, 0.95, None))
+    assert (f"reference levels: {said}" in page) is (said is not None)

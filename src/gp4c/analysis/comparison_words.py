@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ def _ratios(found: Comparison) -> Iterator[str]:
         yield (
             f"Mean number of events by {row.time:g}{unit}: {row.second} has {row.ratio:.2f} "
             f"(95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
-            f"probability that it is lower {row.probability:.3f}"
+            f"probability that it is lower {_probability(row.probability)}"
             + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(found.groups) > 2 else "")
         )
 
@@ -71,6 +71,13 @@ def _disagreement(p_value: float, factor: float, test: str) -> list[str]:
             "fewer data than two whole curves do."
         ]
     return []
+
+
+def _probability(value: Any) -> str:
+    """A share of draws, of which none or all is no certainty."""
+    if not 0.0005 <= value < 0.9995:
+        return "below 0.001" if value < 0.5 else "above 0.999"
+    return f"{value:.3f}"
 
 
 def _odds(nats: float) -> str:

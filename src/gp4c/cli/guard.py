@@ -67,6 +67,7 @@ def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
     message = message.replace("; found origin=0.0", "").replace("origin=None", "--origin first")
     message = message.replace(" origin=", " --origin ").replace("since_entry=True", "--since-entry")
+    message = message.replace('missing="drop" (--drop-missing)', "--drop-missing")
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message
     )

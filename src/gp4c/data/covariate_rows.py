@@ -105,13 +105,15 @@ def _check_complete(panel: PanelCounts, table: _Table) -> None:
     column = int(np.argmax(gaps.any(axis=0)))
     owner = panel.subject_index[table.rows(panel, gaps[:, column])]
     who = panel.subjects[np.unique(owner)].tolist()
-    named = ", ".join(repr(label) for label in who[:_NAMED]) + (
-        ", ..." if len(who) > _NAMED else ""
-    )
     raise PanelDataError(
-        f"{table.frame.columns[column]!r} is missing for {plural(len(who), 'subject')}: {named}; "
-        'missing="drop" (--drop-missing) leaves them out'
+        f"{table.frame.columns[column]!r} is missing for {plural(len(who), 'subject')}: "
+        f'{_named(who)}; missing="drop" (--drop-missing) leaves them out'
     )
+
+
+def _named(labels: list[Any]) -> str:
+    """The first few labels."""
+    return ", ".join([*map(repr, labels[:_NAMED]), *(["..."] if len(labels) > _NAMED else [])])
 
 
 def _without_missing(panel: PanelCounts, names: Sequence[str]) -> PanelCounts:
@@ -126,7 +128,11 @@ def _without_missing(panel: PanelCounts, names: Sequence[str]) -> PanelCounts:
     kept, index = np.unique(panel.subject_index[rows], return_inverse=True)
     between = panel._interval_covariates
     lost = panel.n_intervals - int(rows.sum())
-    note = f"{plural(lost, 'interval')} without covariates left out"
+    owners = np.unique(panel.subject_index[~rows])
+    note = (
+        f"{plural(lost, 'interval')} without covariates left out, of "
+        f"{plural(len(owners), 'subject')}: {_named(panel.subjects[owners].tolist())}"
+    )
     return panel._like(
         subjects=panel.subjects[kept],
         subject_index=index.astype(np.intp),

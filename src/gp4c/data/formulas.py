@@ -44,6 +44,9 @@ _NODES = (
     ast.Expression, ast.Call, ast.Name, ast.Load, ast.Constant, ast.UnaryOp, ast.USub,
     ast.UAdd, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.List, ast.Tuple,
 )  # fmt: skip
+#: levels from which a category of numbers is taken for a mistake
+MANY_LEVELS = 12
+_NUMERAL = re.compile(r"[+-]?\d+([.,]\d+)?", re.ASCII)
 _QUOTED = re.compile(r"`([^`]*)`")
 
 
@@ -81,7 +84,8 @@ def parse_formula(text: str) -> Parsed:
         formula = Formula(text)
     except (FormulaParsingError, SyntaxError, ValueError, TypeError) as error:
         raise PanelDataError(
-            f"the formula {text!r} cannot be understood: {_reason(error)}"
+            f"the formula {text!r} cannot be understood: {_reason(error).rstrip('.')}; names that "
+            "are not one word go in back quotes, such as `body weight`"
         ) from None
     terms = list(formula)
     if not any(not term.factors or term == "1" for term in terms):
@@ -209,6 +213,8 @@ class FormulaDesign:
             for name in table.columns
             if name in named or not _is_number(table[name])
         }
+        for name in set(levels) - named:
+            _check_category(name, levels[name])
         columns = {name: _values(table[name], name in levels) for name in table.columns}
         draft = cls(formula, columns, levels, weights, (), np.zeros(0))
         raw = draft._raw(draft._table(columns))
@@ -331,6 +337,18 @@ def _levels(column: Any) -> tuple[Any, ...]:
         return tuple(sorted(values))
     except TypeError:
         return tuple(sorted(values, key=str))
+
+
+def _check_category(name: str, levels: tuple[Any, ...]) -> None:
+    """Refuse numbers that some other text made a category of."""
+    texts = [level for level in levels if isinstance(level, str)]
+    others = [text for text in texts if not _NUMERAL.fullmatch(text.strip())]
+    if others and len(levels) > max(MANY_LEVELS, 4 * len(others)):
+        raise PanelDataError(
+            f"{name!r} has {others[0]!r} beside numbers, and would be a category with "
+            f"{len(levels)} levels; leave cells empty where a number is missing, or write "
+            f"C({name}) if a category is meant"
+        )
 
 
 def _values(column: Any, categorical: bool) -> NDArray[Any]:

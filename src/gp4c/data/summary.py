@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +55,7 @@ class PanelSummary:
     def __str__(self) -> str:
         width = max(len(name) for name in self.quantities)
         rows = [f"  {name:<{width}}  {_shown(value)}" for name, value in self.quantities.items()]
-        notes = (f"Note: {remark}" for remark in self.remarks)
+        notes = (fill(f"Note: {remark}", 80, subsequent_indent="  ") for remark in self.remarks)
         return printable("\n".join([self.title, *rows, *notes]))
 
     __repr__ = __str__

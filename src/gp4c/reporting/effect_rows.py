@@ -31,6 +31,17 @@ def effect_text(row: Any, level: float) -> str:
     return f"{ratio}, {p_text(row.p_value)}"
 
 
+def references(model: Any) -> str:
+    """The levels that effects of categories are relative to: ``arm: placebo; sex: f``."""
+    design = model.coefficients_.design
+    found = []
+    for name, levels in design.levels.items():
+        without = [level for level in levels if f"{name}[{level}]" not in design.names]
+        if len(without) == 1:  # not so with other codings, or without a main effect
+            found.append(f"{name}: {without[0]}")
+    return "; ".join(found)
+
+
 def effects_frame(models: Mapping[Any, Any], level: float, by: str | None) -> pd.DataFrame | None:
     """Effects of all groups as one table; None without covariates."""
     import pandas as pd
@@ -67,6 +78,8 @@ def effects_section(models: Mapping[str, Any], level: float, by: str | None) -> 
             for row in model.effect_table(level).itertuples()
         ]  # fmt: skip
         caption = f"{model.formula} ({percent(level)} intervals)"
+        if references(model):
+            caption += f"; reference levels: {references(model)}"
         yield table(f"{by}: {name}; {caption}" if by else caption, HEADER, rows, numbers=True)
 
 

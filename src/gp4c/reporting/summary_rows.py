@@ -11,7 +11,7 @@ import numpy as np
 
 from gp4c.data.checks import plural
 from gp4c.reporting.curves import N_POINTS, Curves, bands_of, is_step
-from gp4c.reporting.effect_rows import effect_text, has_effects
+from gp4c.reporting.effect_rows import effect_text, has_effects, references
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent
 
 #: what each estimator is, in one line
@@ -105,6 +105,8 @@ def _effect_rows(model: Any, level: float) -> Iterator[Row]:
     for row in model.effect_table(level).itertuples():
         ratio, low, high = (float(v) for v in (row.rate_ratio, row.low, row.high))
         yield Row(section, str(row.covariate), effect_text(row, level), ratio, low, high)
+    if references(model):
+        yield Row(section, "reference", references(model))
 
 
 def _with_band(value: float, limits: dict[str, float], level: float) -> str:

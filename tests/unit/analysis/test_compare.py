@@ -9,7 +9,7 @@ from scipy import stats
 
 import gp4c
 from gp4c.analysis.compare import compare
-from gp4c.analysis.comparison_words import conclusions
+from gp4c.analysis.comparison_words import _probability, conclusions
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 
 QUICK = gp4c.GP4C(count_term="pointwise", effect=None)
@@ -225,3 +225,12 @@ def test_covariates_within_groups_are_no_adjustment_and_it_says_so():
     )
     found = compare(panel, "treatment", model, n_permutations=99, bayes_factor=False)
     assert "not at equal covariates" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [(0.0, "below 0.001"), (0.0004, "below 0.001"), (0.0005, "0.001"), (0.647, "0.647"),
+     (0.9994, "0.999"), (1.0, "above 0.999")],
+)  # fmt: skip
+def test_a_share_of_draws_is_never_a_certainty(share, said):
+    assert _probability(share) == said

@@ -269,7 +269,7 @@ def test_intervals_without_a_covariate_become_gaps():
     assert kept.n_subjects == 3
     assert kept.n_intervals == 5
     assert_allclose(kept.start, [0.0, 0.0, 2.0, 0.0, 3.0])
-    assert "1 interval without covariates left out" in kept.notes
+    assert "1 interval without covariates left out, of 1 subject: 1" in kept.notes
 
 
 def test_nobody_left_is_an_error():
