@@ -1,0 +1,62 @@
+"""The objective of classical estimators is a likelihood that other libraries know."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import gammaln, xlogy
+from scipy.stats import multinomial, nbinom, poisson
+
+import gp4c
+from problems import visits_panel
+
+PANELS = {
+    "plain": visits_panel(5, 15, 4, level=3.0, frailty=0.8),
+    "with exposure": visits_panel(6, 15, 4, level=3.0, frailty=0.8, with_exposure=True),
+}
+
+
+def expected(model: gp4c.NPMLE, panel: gp4c.PanelCounts) -> np.ndarray:
+    """Mean of each row at effect 1."""
+    return panel.exposure * (model.cumulative(panel.stop) - model.cumulative(panel.start))
+
+
+def with_frailty(model: gp4c.NPMLE, panel: gp4c.PanelCounts) -> float:
+    """A negative binomial total, shared out among the rows by a multinomial law."""
+    total, shape = 0.0, model.frailty_shape_
+    for subject in range(panel.n_subjects):
+        mine = panel.subject_index == subject
+        mean, count = expected(model, panel)[mine], panel.count[mine]
+        total += nbinom.logpmf(count.sum(), shape, shape / (shape + mean.sum()))
+        total += multinomial.logpmf(count, count.sum(), mean / mean.sum())
+    return float(total + gammaln(panel.count + 1.0).sum())
+
+
+@pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
+def test_npmle_with_frailty(panel: gp4c.PanelCounts) -> None:
+    model = gp4c.NPMLE(effect="gamma").fit(panel)
+    assert 0 < model.frailty_shape_ < np.inf
+    assert_allclose(model.objective_, with_frailty(model, panel), rtol=1e-9)
+    assert np.all(np.diff(model.history_) >= 0)
+    poisson_fit = gp4c.NPMLE().fit(panel)
+    assert model.objective_ > poisson_fit.objective_ + 1.0  # the panel is overdispersed
+
+
+@pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
+@pytest.mark.parametrize("method", ["newton", "icm", "em"])
+def test_npmle(method: str, panel: gp4c.PanelCounts) -> None:
+    model = gp4c.NPMLE(method=method, tol=1e-7).fit(panel)
+    mean = expected(model, panel)
+    with np.errstate(divide="ignore"):
+        terms = poisson.logpmf(panel.count, mean) + gammaln(panel.count + 1.0)
+    assert_allclose(model.objective_, terms.sum(), rtol=1e-7)
+
+
+@pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
+def test_homogeneous(panel: gp4c.PanelCounts) -> None:
+    model = gp4c.HomogeneousPoisson().fit(panel)
+    mean = model.rate_ * panel.exposure * (panel.stop - panel.start)
+    assert_allclose(model.objective_, (xlogy(panel.count, mean) - mean).sum(), rtol=1e-10)
+    gamma = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+    assert_allclose(gamma.objective_, with_frailty(gamma, panel), rtol=1e-9)
