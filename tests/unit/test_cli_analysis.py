@@ -160,6 +160,7 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     assert "days (2024-04-10 to 2024-05-10)" in words(done.stdout)
     rows = json.loads(run("forecast dated.json --to 2024-05-10 --json").stdout)["forecasts"]
     assert (rows[0]["stop"], rows[0]["stop_date"]) == (130.0, "2024-05-10")
+    assert "--beyond hold" in json.loads(run("forecast dated.json --to 130 --json").stdout)["note"]
     assert run("predict dated.json --at 2024-02-10").stdout.splitlines()[1].startswith("40.0,")
     lines = run("predict dated.json --from 2024-01-11 --to 2024-01-31 --points 3").stdout
     assert [line.split(",")[0] for line in lines.splitlines()[1:]] == ["10.0", "20.0", "30.0"]

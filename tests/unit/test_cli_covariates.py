@@ -257,6 +257,7 @@ def test_a_mark_for_missing_numbers_is_no_category(workplace):
     done = run("fit w.csv --formula '`body weight`'")
     assert done.exit_code == 2
     assert "'body weight' has 'k.A.' beside numbers, and would be a category with" in done.stderr
+    assert "or write C(`body weight`) if a category is meant" in done.stderr
     refused = run("fit w.csv --formula 'arm + body weight'")
     assert "go in back quotes, such as `body weight`" in refused.stderr
 

@@ -114,7 +114,7 @@ def _text(found: Forecast) -> str:
 
     return "\n".join(
         line if len(line) <= 80 else "\n".join(textwrap.wrap(line, 80))
-        for line in str(found).replace('beyond="hold"', "--beyond hold").split("\n")
+        for line in _in_options(str(found)).split("\n")
     )
 
 
@@ -124,7 +124,12 @@ def _json(found: Forecast) -> str:
     from gp4c import __version__
 
     rows = json.loads(found.to_frame().to_json(orient="records", double_precision=15))
-    return json.dumps({"gp4c": __version__, "forecasts": rows, "note": found.note}, indent=2)
+    document = {"gp4c": __version__, "forecasts": rows, "note": _in_options(found.note)}
+    return json.dumps(document, indent=2)
+
+
+def _in_options(text: str) -> str:
+    return text.replace('beyond="hold"', "--beyond hold")
 
 
 def _writers(

@@ -347,7 +347,7 @@ def _check_category(name: str, levels: tuple[Any, ...]) -> None:
         raise PanelDataError(
             f"{name!r} has {others[0]!r} beside numbers, and would be a category with "
             f"{len(levels)} levels; leave cells empty where a number is missing, or write "
-            f"C({name}) if a category is meant"
+            f"C({name if name.isidentifier() else f'`{name}`'}) if a category is meant"
         )
 
 

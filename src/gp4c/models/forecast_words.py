@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 def window_text(start: float, stop: float, axis: TimeAxis) -> str:
     """Write a window: ``(24, 27] months``, with dates where times were dates."""
-    text = f"({start:.6g}, {stop:.6g}]" + (f" {axis.unit}" if axis.unit else "")
+    text = f"({_number(start)}, {_number(stop)}]" + (f" {axis.unit}" if axis.unit else "")
     first, last = axis.date(start), axis.date(stop)
     return text if first is None or last is None else f"{text} ({first} to {last})"
 
@@ -87,8 +87,13 @@ def _seen_until(known: SubjectHistories | None, end: float) -> float:
 
 def _moment(time: float, axis: TimeAxis) -> str:
     """Write a time: as a date, else as ``53 months`` or ``time 53``."""
-    plain = f"{time:.6g} {axis.unit}" if axis.unit else f"time {time:.6g}"
+    plain = f"{_number(time)} {axis.unit}" if axis.unit else f"time {_number(time)}"
     return axis.date(time) or plain
+
+
+def _number(time: float) -> str:
+    """Four digits, and all before the point."""
+    return f"{time:.4g}" if abs(time) < 1000 else f"{time:.10g}" if time % 1 == 0 else f"{time:.0f}"
 
 
 def _long_run(model: Any) -> float:

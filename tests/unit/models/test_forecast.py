@@ -9,8 +9,10 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import gp4c
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import NotFittedError, PanelDataError
 from gp4c.models.forecast import forecast
+from gp4c.models.forecast_words import window_text
 from tolerances import ROUNDING, STANDARD_ERRORS
 
 
@@ -307,3 +309,12 @@ def test_unknown_subjects_and_unfitted_models_are_refused(constant):
         forecast(constant, 0, 1, subjects="nobody")
     with pytest.raises(NotFittedError):
         forecast(gp4c.GP4C(), 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"),
+    [(18.0, "18"), (13.930184804928132, "13.93"), (0.00012345, "0.0001234"), (1234.5678, "1235"),
+     (123456.0, "123456")],
+)  # fmt: skip
+def test_times_are_written_as_people_do(stop, said):
+    assert window_text(0.0, stop, TimeAxis("months")) == f"(0, {said}] months"
