@@ -220,6 +220,9 @@ class CovariateModel(GaussianProcessModel):
     def _log_likelihood_draws(self, panel: PanelCounts, n_draws: int, new_subjects: bool) -> Floats:
         return super()._log_likelihood_draws(self._adjusted(panel), n_draws, new_subjects)
 
+    def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
+        return super()._joint_score(self._adjusted(panel), n_draws)
+
     # -- helpers ----------------------------------------------------------------------------
 
     def _effects(self) -> CovariateEffects | None:

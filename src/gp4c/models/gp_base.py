@@ -15,6 +15,7 @@ from gp4c.inference.threads import one_blas_thread
 from gp4c.models.base import PanelEstimator
 
 if TYPE_CHECKING:
+    from gp4c.data.distinct import DistinctIntervals
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
 
@@ -236,7 +237,8 @@ class GaussianProcessModel(PanelEstimator):
             own counts, which is no prediction; True averages over the weights of the fitted
             subjects instead.
         n_draws : int
-            Posterior draws; seeded, so that the same call gives the same number.
+            Draws, placed where posterior and scored counts meet; seeded, so that the same call
+            gives the same number.
 
         See Also
         --------
@@ -257,13 +259,16 @@ class GaussianProcessModel(PanelEstimator):
         n_draws: int = SCORE_DRAWS,
     ) -> tuple[float, float]:
         """The score and the Monte-Carlo standard error of it."""
+        extra = -panel.log_factorials if constant else 0.0
+        if joint and not (new_subjects and self.effect_ == "weight"):
+            value, uncertainty = self._joint_score(panel, n_draws)
+            return value + extra, uncertainty
         values = self._log_likelihood_draws(panel, n_draws, new_subjects)
         if joint:
             total, error = log_mean_exp(values.sum(axis=1))
         else:
             each, errors = log_mean_exp(values)
             total, error = each.sum(), np.sqrt((errors**2).sum())
-        extra = -panel.log_factorials if constant else 0.0
         return float(total) + extra, float(error)
 
     def score_subjects(
@@ -272,14 +277,37 @@ class GaussianProcessModel(PanelEstimator):
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
         return log_mean_exp(self._log_likelihood_draws(panel, n_draws, new_subjects))[0]
 
-    def _log_likelihood_draws(self, panel: PanelCounts, n_draws: int, new_subjects: bool) -> Floats:
-        """ln p(counts of subject k | draw s), shape (draws, subjects)."""
+    def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
+        """Log-likelihood of all counts together, and its Monte-Carlo standard error."""
+        from gp4c.inference.joint_score import CountLaw, joint_log_likelihood
+        from gp4c.inference.posterior import Posterior
+
+        posterior = self._posterior()
+        if not isinstance(posterior, Posterior):  # a sampler's draws are all there is
+            value, error = log_mean_exp(
+                self._log_likelihood_draws(panel, n_draws, False).sum(axis=1)
+            )
+            return float(value), float(error)
+        distinct, rows = self._scored(panel)
+        with one_blas_thread():
+            law = CountLaw(
+                rows, self.effect_, self.frailty_shape_, self._own_weights(rows, distinct)
+            )
+            rng = np.random.default_rng(self._seed(None))
+            return joint_log_likelihood(posterior, distinct.start, distinct.stop, law, n_draws, rng)
+
+    def _scored(self, panel: PanelCounts) -> tuple[DistinctIntervals, ScoredRows]:
         self._inside([panel.start.min(), panel.stop.max()], extrapolate=False)
-        distinct, rng = panel.distinct(), np.random.default_rng(self._seed(None))
-        rows = ScoredRows(
+        distinct = panel.distinct()
+        return distinct, ScoredRows(
             panel.count.astype(float), panel.exposure, panel.subject_index, distinct.inverse,
             panel.n_subjects,
         )  # fmt: skip
+
+    def _log_likelihood_draws(self, panel: PanelCounts, n_draws: int, new_subjects: bool) -> Floats:
+        """ln p(counts of subject k | draw s), shape (draws, subjects)."""
+        distinct, rows = self._scored(panel)
+        rng = np.random.default_rng(self._seed(None))
         chunk = max(1, min(n_draws, _SCORE_CHUNK // max(panel.n_intervals, 1)))
         parts = []
         with one_blas_thread():
@@ -294,20 +322,25 @@ class GaussianProcessModel(PanelEstimator):
     def _given_integrals(
         self, rows: ScoredRows, integrals: Floats, distinct: Any, new_subjects: bool
     ) -> Floats:
-        if self.effect_ != "weight":
-            return subject_log_likelihoods(
-                rows, integrals, effect=self.effect_, shape=self.frailty_shape_
-            )
-        if new_subjects and self.subject_effects_ is not None:
+        if new_subjects and self.effect_ == "weight" and self.subject_effects_ is not None:
             known = self.subject_effects_
             each = [
                 subject_log_likelihoods(rows, integrals, weights=np.full(rows.n_subjects, w))
                 for w in known
             ]
             return log_mean_exp(np.array(each))[0]
+        return subject_log_likelihoods(
+            rows, integrals, effect=self.effect_, shape=self.frailty_shape_,
+            weights=self._own_weights(rows, distinct),
+        )  # fmt: skip
+
+    def _own_weights(self, rows: ScoredRows, distinct: DistinctIntervals) -> Floats | None:
+        """Free weights refitted to the scored subjects themselves; None without weights."""
+        if self.effect_ != "weight":
+            return None
         mean = self._posterior().expected_integral(distinct.start, distinct.stop)
-        own = np.maximum(1e-6, rows.totals / np.maximum(rows.expected(mean[None])[0], 1e-300))
-        return subject_log_likelihoods(rows, integrals, weights=own)
+        expected = rows.expected(mean[None])[0]
+        return np.asarray(np.maximum(1e-6, rows.totals / np.maximum(expected, 1e-300)))
 
     # -- helpers ----------------------------------------------------------------------------
 

@@ -51,7 +51,8 @@ def score_record(
 ) -> dict[str, float]:
     """L_test in its variants, Σ ln m! left out.
 
-    ``l_test`` is Appendix D's formula with many draws, ``l_test_error`` its Monte-Carlo standard
+    ``l_test`` is Appendix D's formula with many draws of the posterior (too low where few of them
+    agree with the counts; ``model.score`` is not), ``l_test_error`` its Monte-Carlo standard
     error, ``l_test_50`` the same formula with the paper's number of draws, ``l_test_subjects``
     the sum of the subjects' own log-means (what the published program prints). They agree for
     estimators that plug in one curve.
