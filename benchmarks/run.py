@@ -18,6 +18,7 @@ BENCHMARKS = (
     "distinct",
     "log_quadratic",
     "classical",
+    "heldout",
     "permutation_size",
     "covariate_coverage",
     "forecast_pit",
