@@ -41,6 +41,9 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--part", default="1/1", help="share of the mutants, such as 1/2 and 2/2")
     parser.add_argument("--reverse", action="store_true", help="begin at the end, beside another")
+    parser.add_argument(
+        "--busy", type=float, default=1.0, help="how many times slower the coverage run was"
+    )
     parser.add_argument("--rounds", type=int, default=len(ROUNDS), help="1: the short one alone")
     parser.add_argument("--again", action="store_true", help="survivors once more, new tests first")
     return parser.parse_args()
@@ -127,7 +130,7 @@ def change(mutant: Mutant, source: str) -> dict[str, str]:
 def main() -> None:
     chosen = options()
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
-    selection = Selection(ROOT)
+    selection = Selection(ROOT, chosen.busy)
     preload()
     mutants = sample(SRC, modules_below(SRC, FOLDERS), chosen.number, chosen.seed)
     if chosen.modules:

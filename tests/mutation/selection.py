@@ -61,14 +61,20 @@ class Lines:
 
 
 class Selection:
-    """Tests by line, from a coverage run with contexts."""
+    """Tests by line, from a coverage run with contexts.
 
-    def __init__(self, root: Path) -> None:
+    `busy` says how many times longer tests took in that run than they will here: coverage slows
+    them down, and so do other programs on the machine.
+    """
+
+    def __init__(self, root: Path, busy: float = 1.0) -> None:
         self.seconds = seconds_by_test(root / ".coverage.xml")
         self._all = Lines(root / ".coverage")
         self._added = Lines(root / ".coverage_added")
         if (root / ".coverage_added.xml").exists():
             self.seconds.update(seconds_by_test(root / ".coverage_added.xml"))
+        for test in self.seconds:
+            self.seconds[test] /= busy
 
     def tests(self, module: str, lines: tuple[int, int], limit: float) -> list[str]:
         """Tests for a place, as many as `limit` seconds allow but at least one.

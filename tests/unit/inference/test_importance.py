@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.hyper import Optimum, Problem, solve_q
-from gp4c.inference.importance import log_evidence, log_likelihood
+from gp4c.inference.importance import _normals, log_evidence, log_likelihood
 from gp4c.inference.mcmc import sample_posterior
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Gaussian
@@ -93,3 +93,11 @@ def test_widening_adds_an_outer_product() -> None:
     expected = root @ root.T + np.outer(direction, direction)
     assert_allclose(wide.covariance, expected, rtol=1e-12)
     assert_allclose(wide.log_det, np.linalg.slogdet(expected)[1], rtol=1e-12)
+
+
+def test_draws_are_standard_normal_and_half_are_mirror_images() -> None:
+    draws = _normals(40, 4096)
+    assert draws.shape == (40, 4096)
+    assert_allclose(draws.sum(axis=1), 0.0, atol=1e-9)
+    assert_allclose(draws.var(), 1.0, atol=0.02)
+    assert len(np.unique(draws[0])) == 4096
