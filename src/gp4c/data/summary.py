@@ -97,8 +97,9 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
     gaps, gapped = _gaps(panel)
     subjects = np.arange(panel.n_subjects)
     entry = panel.start[np.searchsorted(panel.subject_index, subjects)]
-    low, high = (f"{t:.8g}" for t in panel.window)
-    time_zero = {} if panel.time_origin is None else {"time 0": str(panel.time_origin)}
+    low, high = (_few_digits(t) for t in panel.window)
+    zero = panel.time_origin
+    time_zero = {} if zero is None else {"time 0": str(zero).removesuffix(" 00:00:00")}
     return {
         "subjects": panel.n_subjects,
         "intervals": panel.n_intervals,
@@ -172,9 +173,14 @@ def _gaps(panel: PanelCounts) -> tuple[int, int]:
 
 def _spread(values: Any) -> str:
     """Median and range."""
-    middle = shown_number(round(float(np.median(values)), 6))
-    low, high = (shown_number(float(f"{v:.6g}")) for v in (values.min(), values.max()))
+    middle, low, high = (_few_digits(v) for v in (np.median(values), values.min(), values.max()))
     return f"{middle} (from {low} to {high})"
+
+
+def _few_digits(value: Any) -> str:
+    """Four digits, and all before the point."""
+    number = float(value)
+    return shown_number(float(f"{number:.4g}") if abs(number) < 1000 else round(number))
 
 
 def _listed(frame: pd.DataFrame | None) -> str:
@@ -192,7 +198,7 @@ def _shown(value: float | int | str) -> str:
     if np.isnan(value):
         return "not defined"
     number = float(value)
-    return f"{number:,.0f}" if number.is_integer() else f"{number:,.4g}"
+    return f"{number:,.0f}" if number.is_integer() or abs(number) >= 1000 else f"{number:.4g}"
 
 
 def panel_html(panel: PanelCounts, n_rows: int = 5) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting import report_figures as figures
 from gp4c.reporting.curves import Curves, curves_of, ratio_times
 from gp4c.reporting.effect_rows import effects_section
@@ -248,14 +249,14 @@ class Report:
                      for v in self.levels}  # fmt: skip
             fans.append((name, times, forecast.quantile(0.5), bands))
             low, high = (int(np.atleast_1d(edge)[-1]) for edge in bands[self.level])
-            end = f"{number(forecast.start[-1])} to {number(times[-1])}"
+            end = _window_words(float(forecast.start[-1]), float(times[-1]), self.first)
             rows.append([name, end, estimate(float(np.atleast_1d(forecast.mean)[-1])),
                          f"{low} to {high}"])  # fmt: skip
         names, times_of, medians, bands_of = zip(*fans, strict=True)
         unit = self.first.time_unit_
         self._figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, unit)
         header = ["", "window", "expected events", f"{percent(self.level)} interval"]
-        yield table("Number of events to come", header, rows)
+        yield table("Number of events to come, all subjects together", header, rows)
         yield plot(
             "fan", "Forecast of the number of events over time; see the table above.",
             "Number of events from the start of the forecast to each time: median and "
@@ -354,6 +355,12 @@ def _summary_table(summary: ModelSummary) -> str:
             f'<tr><th scope="row">{_plain(row.quantity)}</th><td>{_plain(row.text)}</td></tr>'
         )
     return f'<div class="scroll"><table><tbody>{"".join(parts)}</tbody></table></div>'
+
+
+def _window_words(start: float, stop: float, model: Any) -> str:
+    """A window in numbers, or in dates where the data had dates."""
+    axis = TimeAxis.of(model)
+    return f"{axis.date(start) or number(start)} to {axis.date(stop) or number(stop)}"
 
 
 def _panel_png(panel: PanelCounts) -> bytes:

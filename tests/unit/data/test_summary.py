@@ -124,4 +124,19 @@ def test_the_origin_of_dates_is_shown():
     panel = gp4c.PanelCounts.from_frame(
         {"subject": [1], "start": ["2024-01-01"], "stop": ["2024-02-01"], "count": [1]}
     )
-    assert panel.summary()["time 0"] == "2024-01-01 00:00:00"
+    assert panel.summary()["time 0"] == "2024-01-01"
+
+
+def test_numbers_are_short_whatever_the_unit():
+    dates = {"start": ["2022-01-04"] * 3, "stop": ["2022-03-30", "2022-04-01", "2023-07-09"]}
+    rows = {"subject": [1, 2, 3], "count": [1, 2, 0], "hours": [21.7, 9000.3, 14.2], **dates}
+    panel = gp4c.PanelCounts.from_frame(pd.DataFrame(rows), exposure="hours", time_unit="months")
+    said = dict(panel.summary().texts())
+    assert said["interval length"] == "2.858 (from 2.793 to 18.1)"
+    assert said["window"] == "(0, 18.1)"
+    assert said["time 0"] == "2022-01-04"
+    assert said["exposure"] == "26,043"
+    long = gp4c.PanelCounts.from_frame(
+        {"subject": [1], "start": [0.5], "stop": [12345.678], "count": [3]}
+    )
+    assert dict(long.summary().texts())["window"] == "(0.5, 12346)"
