@@ -59,8 +59,7 @@ def maximise(
     value, gradient = function(x)
     inverse, path = np.eye(len(x)) / 10.0 if inverse is None else inverse, [value]
     for _ in range(max_iter):
-        free = ~(((x <= low) & (gradient < 0)) | ((x >= high) & (gradient > 0)))
-        step = _newton_step(inverse, gradient, free, radius)
+        step = _inner_step(inverse, gradient, x, bounds, radius)
         if gradient @ step / 2 < tol:
             return Ascent(x, tuple(path), True, inverse)
         move = _line_search(function, x, step, value, gradient, low, high, tol)
@@ -73,11 +72,37 @@ def maximise(
     return Ascent(x, tuple(path), False, inverse)
 
 
+def _inner_step(
+    inverse: Floats, gradient: Floats, x: Floats, bounds: Floats, radius: float
+) -> Floats:
+    """The quasi-Newton step in the coordinates that neither slope nor step drives out of the box.
+
+    Without the others it is an ascent, which a step that is cut off at a bound need not be.
+    """
+    low, high = bounds.T
+    free = ~(((x <= low) & (gradient < 0)) | ((x >= high) & (gradient > 0)))
+    while True:
+        step = _newton_step(inverse, gradient, free, radius)
+        outward = ((x <= low) & (step < 0)) | ((x >= high) & (step > 0))
+        if not outward.any():
+            return step
+        free &= ~outward
+
+
 def _newton_step(
     inverse: Floats, gradient: Floats, free: NDArray[np.bool_], radius: float
 ) -> Floats:
-    step = np.zeros_like(gradient)
-    step[free] = inverse[np.ix_(free, free)] @ gradient[free]
+    """Maximum of the quadratic model over the free coordinates, the others held fast.
+
+    The inverse of a block of the Hessian is a Schur complement of the inverse: its own block
+    would let the others move along, and step too far.
+    """
+    step, held = np.zeros_like(gradient), ~free
+    block = inverse[np.ix_(free, free)]
+    if held.any():
+        across = inverse[np.ix_(held, free)]
+        block = block - across.T @ np.linalg.solve(inverse[np.ix_(held, held)], across)
+    step[free] = block @ gradient[free]
     longest = np.abs(step).max(initial=0.0)
     return step * min(1.0, radius / longest) if longest > 0 else step
 
@@ -92,19 +117,35 @@ def _line_search(
     high: Floats,
     tol: float,
 ) -> tuple[Floats, float, Floats] | None:
-    """Shorten the step by the parabola through value, slope and new value until it gains."""
+    """Shorten the step by the parabola through value, slope and new value until it gains.
+
+    A step that bounds cut off may lead downhill; then it ends at the first bound it meets.
+    """
     length = 1.0
     for _ in range(8):
         there = np.clip(x + length * step, low, high)
         slope = float(gradient @ (there - x))
-        if slope < tol:  # nothing left to gain above the noise
-            return None
+        if slope < tol:
+            inside, there = _to_first_bound(x, step, low, high)
+            if inside >= length:  # nothing left to gain above the noise
+                return None
+            length, slope = inside, float(gradient @ (there - x))
         new_value, new_gradient = function(there)
         if new_value >= value + 1e-4 * slope and slope > 0:
             return there, new_value, new_gradient
         curvature = 2 * (slope - (new_value - value)) if np.isfinite(new_value) else np.inf
         length *= float(np.clip(slope / curvature if curvature > 0 else 0.1, 0.1, 0.5))
     return None
+
+
+def _to_first_bound(x: Floats, step: Floats, low: Floats, high: Floats) -> tuple[float, Floats]:
+    """How much of a step there is up to the first bound, and the point on it."""
+    bound = np.where(step > 0, high, low)
+    room = np.full_like(x, np.inf)
+    np.divide(bound - x, step, out=room, where=step != 0)
+    length = float(room.min())
+    there = x + length * step if np.isfinite(length) else x
+    return length, np.where(room == length, bound, np.clip(there, low, high))
 
 
 def _bfgs(inverse: Floats, step: Floats, change: Floats) -> Floats:
