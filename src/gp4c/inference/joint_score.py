@@ -14,6 +14,7 @@ proposal differs from the integrand.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,7 +67,10 @@ class CountLaw:
         scaled = jacobian * np.sqrt(exposure / safe)[:, None]
         information = scaled.T @ scaled
         if self._frail:  # what the frailties leave of it: −(α + m)/(α + R)² ∇R ∇Rᵀ
-            by_subject = rows.expected(jacobian.T) * (np.sqrt(effects / (self.shape + expected)))
+            at_once = max(_MOST_NUMBERS // len(rows.count), 1)
+            parts = np.split(jacobian.T, range(at_once, jacobian.shape[1], at_once))
+            by_subject = np.concatenate([rows.expected(part) for part in parts])
+            by_subject *= np.sqrt(effects / (self.shape + expected))
             information = information - by_subject @ by_subject.T
         return slope, information
 
@@ -81,29 +85,74 @@ class CountLaw:
 
 
 @dataclass(frozen=True)
-class _Proposal:
-    """A component's f on its nodes, and where its ξ lie given the new counts."""
+class _Curve:
+    """f = μ + Gξ of one component on its nodes, and the law of the new counts given it."""
 
     law: CountLaw
     integrals: IntervalIntegrals
     rate: float
     mean: Floats
     factor: Floats
+
+    def value(self, xi: Floats) -> Floats:
+        """ℓ(ξ) of each column, some at a time."""
+        at_once = max(_MOST_NUMBERS // max(len(self.law.rows.count), len(self.mean)), 1)
+        if xi.shape[1] > at_once:
+            parts = np.split(xi, range(at_once, xi.shape[1], at_once), axis=1)
+            return np.concatenate([self.value(part) for part in parts])
+        f = self.mean[:, None] + self.factor @ xi
+        masses = self.rate * np.maximum(self.integrals.apply(f * f), 0.0)
+        return self.law.log_likelihood(masses.T)
+
+    def around(self, xi: Floats) -> tuple[float, Floats, Floats]:
+        """ℓ(ξ) − |ξ|²/2, its gradient, and its Fisher curvature."""
+        f = self.mean + self.factor @ xi
+        masses = self.rate * np.maximum(self.integrals.apply(f * f), 0.0)
+        jacobian = 2 * self.rate * self.integrals.apply(f[:, None] * self.factor)
+        slope, information = self.law.slope_and_information(masses, jacobian)
+        value = float(self.law.log_likelihood(masses[None])[0]) - float(xi @ xi) / 2
+        return value, slope - xi, information + np.eye(len(xi))
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """Where the ξ of a component lie given the new counts: N(mode, root rootᵀ)."""
+
     mode: Floats
     root: Floats
     log_det: float
     laplace: float
 
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """Log weights whose mean is the likelihood under this component, (size,)."""
+    @classmethod
+    def of(cls, curve: _Curve) -> _Proposal:
+        """Newton's method with the Fisher information, halving steps that lose."""
+        xi = np.zeros(curve.factor.shape[1])
+        here, slope, information = curve.around(xi)
+        for _ in range(_NEWTON_STEPS):
+            step, share = np.linalg.solve(information, slope), 1.0
+            expected_gain = float(slope @ step) / 2
+            while (there := curve.around(xi + share * step))[0] < here and share > 1e-3:
+                share /= 2
+            if there[0] < here:
+                break
+            xi = xi + share * step
+            here, slope, information = there
+            if expected_gain < _NEWTON_GAIN:
+                break
+        values, vectors = np.linalg.eigh(information)
+        log_det = float(np.log(values).sum())
+        return cls(xi, vectors / np.sqrt(values), log_det, here - log_det / 2)
+
+    def draw(self, curve: _Curve, size: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Log-likelihood under the component from mirrored draws, and its relative error."""
         half = rng.standard_normal((len(self.mode), (size + 1) // 2))
         normals = np.concatenate([half, -half], axis=1)
         xi = self.mode[:, None] + self.root @ normals
-        at_once = max(_MOST_NUMBERS // max(len(self.law.rows.count), len(self.mean)), 1)
-        parts = np.split(xi, range(at_once, xi.shape[1], at_once), axis=1)
-        value = np.concatenate([_value(self, part) for part in parts])
         correction = (normals**2).sum(axis=0) - (xi**2).sum(axis=0) - self.log_det
-        return np.asarray(value + correction / 2)
+        logs = curve.value(xi) + correction / 2
+        pairs = logsumexp(logs.reshape(2, -1), axis=0) - np.log(2)
+        mean = float(logsumexp(pairs) - np.log(len(pairs)))
+        return mean, float(np.exp(pairs - mean).std(ddof=1) / np.sqrt(len(pairs)))
 
 
 def joint_log_likelihood(
@@ -123,76 +172,20 @@ def joint_log_likelihood(
     n_draws : int
         Draws of all components together, most where they matter most.
     """
-    proposals = [
-        _proposal(law, integrals, posterior.rate, *component.spread(grid.nodes)[:2])
-        for component, integrals, grid in posterior._integrators(start, stop)
-    ]
+
+    def curves() -> Iterator[_Curve]:  # made twice: all at once may not fit into memory
+        for component, integrals, grid in posterior._integrators(start, stop):
+            yield _Curve(law, integrals, posterior.rate, *component.spread(grid.nodes)[:2])
+
+    proposals = [_Proposal.of(curve) for curve in curves()]
     logs = np.log(np.maximum(posterior.weights, 1e-300))
-    guess = logs + np.array([p.laplace for p in proposals])
-    share = np.exp(guess - logsumexp(guess))
-    values, errors = np.empty(len(proposals)), np.zeros(len(proposals))
-    for k, proposal in enumerate(proposals):
-        if guess[k] < guess.max() - _NEGLIGIBLE:
-            values[k] = guess[k]
-            continue
-        size = max(_LEAST_DRAWS, int(np.ceil(n_draws * share[k])))
-        log_weights = proposal.draw(size, rng)
-        mean = logsumexp(log_weights) - np.log(len(log_weights))
-        values[k] = logs[k] + mean
-        half = len(log_weights) // 2
-        pairs = np.logaddexp(log_weights[:half], log_weights[half:]) - np.log(2)
-        errors[k] = np.exp(pairs - mean).std(ddof=1) / np.sqrt(half)
+    values = logs + np.array([proposal.laplace for proposal in proposals])
+    share, behind = np.exp(values - logsumexp(values)), values.max() - values
+    errors = np.zeros(len(values))
+    for k, (proposal, curve) in enumerate(zip(proposals, curves(), strict=True)):
+        if behind[k] < _NEGLIGIBLE:
+            size = max(_LEAST_DRAWS, int(np.ceil(n_draws * share[k])))
+            mean, errors[k] = proposal.draw(curve, size, rng)
+            values[k] = logs[k] + mean
     total = float(logsumexp(values))
     return total, float(np.sqrt(((np.exp(values - total) * errors) ** 2).sum()))
-
-
-def _proposal(
-    law: CountLaw, integrals: IntervalIntegrals, rate: float, mean: Floats, factor: Floats
-) -> _Proposal:
-    """Newton's method with the Fisher information, halving steps that lose."""
-    size = factor.shape[1]
-    xi = np.zeros(size)
-    here, slope, information = _around(law, integrals, rate, mean, factor, xi)
-    for _ in range(_NEWTON_STEPS):
-        step = np.linalg.solve(information, slope)
-        expected_gain, share = float(slope @ step) / 2, 1.0
-        while share > 1e-3:
-            there = _around(law, integrals, rate, mean, factor, xi + share * step)
-            if there[0] >= here:
-                break
-            share /= 2
-        else:
-            break
-        xi = xi + share * step
-        here, slope, information = there
-        if expected_gain < _NEWTON_GAIN:
-            break
-    values, vectors = np.linalg.eigh(information)
-    root = vectors / np.sqrt(values)
-    log_det = float(np.log(values).sum())
-    return _Proposal(
-        law, integrals, rate, mean, factor, xi, root, log_det, here - log_det / 2
-    )  # fmt: skip
-
-
-def _around(
-    law: CountLaw,
-    integrals: IntervalIntegrals,
-    rate: float,
-    mean: Floats,
-    factor: Floats,
-    xi: Floats,
-) -> tuple[float, Floats, Floats]:
-    """ℓ(ξ) − |ξ|²/2, its gradient, and its Fisher curvature."""
-    f = mean + factor @ xi
-    masses = rate * np.maximum(integrals.apply(f * f), 0.0)
-    jacobian = 2 * rate * integrals.apply(f[:, None] * factor)
-    slope, information = law.slope_and_information(masses, jacobian)
-    value = float(law.log_likelihood(masses[None])[0]) - float(xi @ xi) / 2
-    return value, slope - xi, information + np.eye(len(xi))
-
-
-def _value(at: _Proposal, xi: Floats) -> Floats:
-    f = at.mean[:, None] + at.factor @ xi
-    masses = at.rate * np.maximum(at.integrals.apply(f * f), 0.0)
-    return at.law.log_likelihood(masses.T)
