@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import dblquad, quad
+from scipy.stats import norm
 
-from gp4c.inference.priors import weak_prior
+from gp4c.inference.priors import _soft_uniform, weak_prior
 from tolerances import FINITE_DIFFERENCE
 
 POINT = np.array([np.log(0.2), -1.5, 0.8, np.inf])
@@ -63,3 +64,16 @@ def test_a_zero_mean_leaves_the_level_alone() -> None:
     value, gradient = weak_prior(np.array([np.log(0.2), 0.0, 0.0, np.inf]))
     assert np.isfinite(value)
     assert_allclose(gradient[1:], 0.0, atol=1e-12)  # γ = 1 is the mode of the level
+
+
+@pytest.mark.parametrize("softness", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("x", [-6.0, -1.0, 0.3, 2.0, 5.0])
+def test_soft_ends_may_be_softer_than_the_uniform_is_wide(x: float, softness: float) -> None:
+    def density(at: float) -> float:
+        return quad(lambda u: norm.pdf(at - u, scale=softness) / 3.0, -1.0, 2.0, points=[0.0])[0]
+
+    value, slope = _soft_uniform(x, -1.0, 2.0, softness)
+    if density(x) > 1e-12:  # what adaptive quadrature resolves
+        assert_allclose(value, np.log(density(x)), rtol=1e-6, atol=1e-6)
+    up, down = (_soft_uniform(x + step, -1.0, 2.0, softness)[0] for step in (1e-5, -1e-5))
+    assert_allclose(slope, (up - down) / 2e-5, rtol=1e-5, atol=1e-5)

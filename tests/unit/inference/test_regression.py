@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
+from gp4c.inference import regression
 from gp4c.inference.covariates import RegressionRows
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
 from gp4c.inference.priors import weak_prior
@@ -102,3 +103,21 @@ def test_where_a_climb_starts_makes_no_difference():
         )
     assert_allclose(found[1], found[0], atol=1e-4)
     assert_allclose(found[2], found[0], atol=1e-4)
+
+
+def test_a_climb_that_ran_out_of_turns_is_not_converged(monkeypatch):
+    problem = task()
+    start = search(problem.at(np.zeros(2)), n_climbs=1, tol=1e-3)[0]
+    options = {"free": free_coordinates(problem.at(BETA), None), "log_prior": flat_prior}
+    monkeypatch.setattr(regression, "MOST_TURNS", 1)
+    short = climb_with_coefficients(problem, start, np.zeros(2), **options)
+    assert not short.converged
+    assert not short.optimum.converged
+    monkeypatch.undo()
+    whole = climb_with_coefficients(problem, start, np.zeros(2), **options)
+    assert whole.converged
+    assert len(whole.optimum.path) - len(start.path) < regression.MOST_TURNS
+    # and at a maximum: another climb from there gains nothing
+    again = climb_with_coefficients(problem, whole.optimum, whole.beta, **options)
+    assert again.optimum.value - whole.optimum.value < 1e-4
+    assert_allclose(again.beta, whole.beta, atol=1e-3)

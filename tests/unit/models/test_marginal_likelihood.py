@@ -9,6 +9,7 @@ from scipy.special import gammaln, xlogy
 from scipy.stats import multinomial, nbinom, poisson
 
 import gp4c
+from classical_panels import panel_of
 from problems import visits_panel
 
 PANELS = {
@@ -51,6 +52,32 @@ def test_npmle(method: str, panel: gp4c.PanelCounts) -> None:
     with np.errstate(divide="ignore"):
         terms = poisson.logpmf(panel.count, mean) + gammaln(panel.count + 1.0)
     assert_allclose(model.objective_, terms.sum(), rtol=1e-7)
+
+
+def test_npmple() -> None:
+    """Cumulative counts, taken for independent Poisson ones at every visit."""
+    toy = panel_of([("A", 0.0, 1.0, 1), ("A", 1.0, 3.0, 1), ("B", 0.0, 2.0, 0), ("B", 2.0, 3.0, 3)])
+    model = gp4c.NPMPLE().fit(toy)
+    seen = {"A": [(1.0, 1), (3.0, 2)], "B": [(2.0, 0), (3.0, 3)]}
+    terms = [
+        poisson.logpmf(total, model.cumulative(time)) + gammaln(total + 1.0)
+        for visits in seen.values()
+        for time, total in visits
+    ]
+    assert_allclose(model.objective_, sum(terms))
+
+
+def test_steps_are_counted_and_no_events_take_none() -> None:
+    panel = PANELS["plain"]
+    for method in ("newton", "icm", "em"):
+        model = gp4c.NPMLE(method=method, tol=1e-6).fit(panel)
+        assert model.n_iter_ == len(model.history_) - 1 > 0
+    none = panel_of([("A", 0.0, 1.0, 0), ("B", 0.0, 2.0, 0)])
+    for empty in (gp4c.NPMLE(), gp4c.NPMLE(effect="gamma"), gp4c.NPMPLGF()):
+        empty.fit(none)
+        assert empty.converged_
+        assert empty.residual_ == 0.0
+        assert empty.cumulative(2.0) == 0.0
 
 
 @pytest.mark.parametrize("panel", PANELS.values(), ids=PANELS)
