@@ -12,6 +12,7 @@ import gp4c
 from gp4c.analysis.compare import compare
 from gp4c.cli import app as program
 from gp4c.models.forecast import forecast
+from gp4c.reporting.curves import curves_of
 
 QUICK = {"count_term": "pointwise", "hyper": "optimize", "n_inducing": 10}
 
@@ -167,7 +168,11 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     options = "--time date --origin first --window 2024-01-01 2024-05-01"
     assert "(0, 121)" in run(f"describe dated.csv {options}").stdout
     assert run("report dated.json --forecast-to 2024-05-10 --out r").exit_code == 0
-    assert (workplace / "r" / "report.html").exists()
+    page = (workplace / "r" / "report.html").read_text()
+    assert "2024-04-10 to 2024-05-10" in page
+    assert "time (days since 2024-01-01)" in page
+    assert "0 to 100 days (2024-01-01 to 2024-04-10)" in words(str(dated.summary()))
+    assert dated.plot().get_xlabel() == "time (days since 2024-01-01)"
 
 
 @pytest.mark.parametrize(
@@ -186,6 +191,35 @@ def test_dates_that_cannot_be(line, message, dated, saved):
     done = run(line)
     assert done.exit_code == 2
     assert message in words(done.stderr.replace("│", " "))
+
+
+def test_exposures_are_kept_or_given_and_said(workplace):
+    rows = ["a,0,5,2,8", "a,5,10,3,16", "b,0,10,1,4", "c,0,10,9,24"]
+    (workplace / "m.csv").write_text("\n".join(["id,from,to,n,hours", *rows]))
+    panel = gp4c.read_panel("m.csv", exposure="hours", time_unit="days")
+    model = gp4c.GP4C(effect="gamma", **QUICK).fit(panel)
+    model.save("m.json")
+    fleet = run("forecast m.json --to 12 --subjects all").stdout
+    assert "Exposure is as last observed, 4 to 24." in words(fleet)
+    assert fleet.startswith(
+        str(forecast(model, 10, 12, "all", exposure="last")).split(" events")[0]
+    )
+    new = words(run("forecast m.json --to 12").stdout)
+    assert "Exposure is 1; in the data it was" in new
+    chosen = run("forecast m.json --to 12 --exposure 20").stdout
+    assert "Exposure" not in chosen
+    assert chosen.startswith(str(forecast(model, 10, 12, exposure=20.0)).split(" events")[0])
+    refused = run("forecast m.json --to 12 --exposure much")
+    assert refused.stderr == "gp4c: --exposure takes a number or last; found 'much'\n"
+    summary = str(model.summary())
+    assert "per subject at exposure 1" in words(summary)
+    assert "per day at exposure 1" in summary
+    assert curves_of(model).rate_label == "events per day at exposure 1"
+    report = run("report m.csv --exposure hours --time-unit days --forecast-to 12 --out r")
+    assert report.exit_code == 0, report.output
+    page = (workplace / "r" / "report.html").read_text()
+    assert "events per subject at exposure 1 by 10 days" in page
+    assert "Exposure is as last observed, 4 to 24." in page
 
 
 @pytest.mark.parametrize("line", ["forecast {} --to 9", "predict {}"])

@@ -40,6 +40,13 @@ def forecast(
         typer.Option(help="new, all (their sum), or a label; may be repeated."),
     ] = None,
     covariate: CovariateOption = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UNITS|last",
+            help="Units at risk of each subject; if absent as last observed, 1 for a new one.",
+        ),
+    ] = None,
     level: Annotated[
         float, typer.Option(min=0.01, max=0.999, help="Probability of the interval.")
     ] = 0.9,
@@ -66,6 +73,7 @@ def forecast(
     asked = _asked(model, subjects)
     options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
     options["covariates"] = _new_subject(model, asked, covariate)
+    options["exposure"] = exposure_of(model, asked, exposure)
     with working("forecasting", quiet=as_json):
         found = ask_forecast(model, first, stop, asked, **options)
         typer.echo(_json(found) if as_json else _text(found))
@@ -83,6 +91,20 @@ def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[st
     elif chosen is not None:
         raise typer.BadParameter("--covariate is for a new subject; those of the fit keep theirs")
     return chosen
+
+
+def exposure_of(model: Any, asked: Any, text: str | None) -> float | str:
+    """Units at risk: as asked, else those that known subjects had last."""
+    from gp4c.exceptions import PanelDataError
+
+    if text is None:
+        kept = getattr(model, "histories_", None)
+        known = asked is not None and kept is not None and len(kept.span_stop)
+        return "last" if known else 1.0
+    try:
+        return text if text == "last" else float(text)
+    except ValueError:
+        raise PanelDataError(f"--exposure takes a number or last; found {text!r}") from None
 
 
 def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
@@ -147,6 +169,7 @@ def _draw_fan(
     path: Any, model: Any, start: float, stop: float, asked: Any, options: dict[str, Any]
 ) -> None:
     """The number of events from the start to each time."""
+    from gp4c.data.timeaxis import TimeAxis
     from gp4c.reporting.plot_style import save_plot
     from gp4c.reporting.subject_plots import plot_fan
 
@@ -155,7 +178,8 @@ def _draw_fan(
     quantiles = {round(p, 6): found.quantile(p) for p in tails}
     label = "events of a new subject" if asked is None else "events of all subjects"
     save_plot(
-        lambda ax: plot_fan(times, quantiles, ax, time_unit=model.time_unit_, ylabel=label), path
+        lambda ax: plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label),
+        path,
     )
 
 

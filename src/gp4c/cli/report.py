@@ -113,7 +113,7 @@ def _from_table(
 def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, Any]:
     if to is None:
         return {}
-    from gp4c.cli.forecast import fan
+    from gp4c.cli.forecast import exposure_of, fan
     from gp4c.cli.saved import shown, time_of
 
     found = {}
@@ -122,7 +122,8 @@ def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, A
         if not end < stop:
             last = shown(model, end)
             raise typer.BadParameter(f"--forecast-to must be after the data, which end at {last}")
-        found[name] = fan(model, end, stop, "all", random_state=seed)
+        exposure = exposure_of(model, "all", None)
+        found[name] = fan(model, end, stop, "all", random_state=seed, exposure=exposure)
     return found
 
 

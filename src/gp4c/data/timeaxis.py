@@ -92,6 +92,12 @@ class TimeAxis:
             return None
         return str(np.datetime64(moment, "us").astype(f"datetime64[{step}]")).replace("T", " ")
 
+    @property
+    def words(self) -> str | None:
+        """The unit of time and since when, such as ``months since 2022-01-04``; None if neither."""
+        begin = self.date(0.0)
+        return self.unit if begin is None else f"{self.unit} since {begin}"
+
     def window(self, window: Any) -> tuple[float, float] | None:
         """Convert a window given by the user."""
         if window is None:

@@ -269,16 +269,19 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
 def describe_data(panel: Any, events: Any) -> dict[str, float]:
     """Sizes of the data behind a fit, for summaries."""
     sources = [source for source in (panel, events) if source is not None]
-    spans = []
+    spans, times = [], []
     if panel is not None:
         spans.append(float(panel.exposure @ (panel.stop - panel.start)))
+        times.append(float((panel.stop - panel.start).sum()))
     if events is not None:
         spans.append(float((events.stop - events.start).sum()))
+        times.append(spans[-1])
     return {
         "n_subjects": sum(source.n_subjects for source in sources),
         "n_intervals": panel.n_intervals if panel is not None else 0,
         "n_events": sum(source.n_events for source in sources),
         "exposure_time": sum(spans),
+        "observed_time": sum(times),
     }
 
 

@@ -23,14 +23,14 @@ from gp4c.inference.threads import one_blas_thread
 from gp4c.models.forecast_inputs import (
     check_forecast,
     covariate_rows,
+    exposures,
     is_all,
     is_label,
     known_subjects,
-    per_subject,
     seed_of,
     windows,
 )
-from gp4c.models.forecast_words import note_of, window_text
+from gp4c.models.forecast_words import exposure_words, note_of, window_text
 from gp4c.plain import printable
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def forecast(
     subjects: Any = None,
     level: float = 0.9,
     *,
-    exposure: ArrayLike = 1.0,
+    exposure: ArrayLike | str = 1.0,
     covariates: Mapping[str, Any] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "prior",
@@ -188,8 +188,9 @@ def forecast(
         given what was seen of them. "all": the sum over all of them.
     level : float in (0, 1)
         Probability of the interval.
-    exposure : float or array
-        Units at risk during the windows, one for all or one per subject.
+    exposure : float, array or "last"
+        Units at risk during the windows, one for all or one per subject; "last" for those of
+        known subjects when they were last observed.
     covariates : dict, optional
         Column to value for a new subject, those not named at their average. Known subjects have
         their own, which are taken to stay as they were last.
@@ -217,9 +218,9 @@ def forecast(
     check_forecast(model, level, beyond, n_draws)
     first, last = windows(model, start, stop)
     known = known_subjects(model, subjects, history)
-    units = per_subject(exposure, 1 if known is None else len(known.subjects))
     rng = np.random.default_rng(seed_of(model, random_state))
     z = covariate_rows(model, known, history, covariates)
+    units = given = exposures(model, exposure, known, z)
     if z is not None:
         units = units * np.exp(model.coefficients_.log_factor(z))
     deviations = None if z is None else model.coefficients_.deviations(n_draws, rng)
@@ -242,7 +243,7 @@ def forecast(
         stop=last,
         subjects=None if known is None else "all" if is_all(subjects) else list(named),
         n_subjects=1 if known is None else len(known.subjects),
-        note=note_of(model, known, first, last, beyond),
+        note=note_of(model, known, first, last, beyond, exposure_words(model, exposure, given)),
         time_unit=model.time_unit_,
         time_origin=model.time_origin_,
     )

@@ -123,6 +123,37 @@ def covariate_rows(
     return np.asarray(own[SubjectHistories.of(history).positions(labels)])
 
 
+def last_exposures(
+    model: Any, known: SubjectHistories | None, z: Floats | None = None
+) -> Floats | None:
+    """Units at risk of each known subject when it was last observed; None if nobody knows.
+
+    Histories hold exposures times the effects of covariates, which are taken out again with the
+    subjects' last covariates `z`.
+    """
+    if known is None or not len(known.span_stop):
+        return None
+    order = np.lexsort((known.span_stop, known.span_subject))
+    last = np.ones(len(known.subjects))
+    last[known.span_subject[order]] = known.span_exposure[order]
+    return last if z is None else np.asarray(last / np.exp(model.coefficients_.log_factor(z)))
+
+
+def exposures(
+    model: Any, exposure: Any, known: SubjectHistories | None, z: Floats | None
+) -> Floats:
+    """Units at risk during the windows: given, or ``"last"`` for those last observed."""
+    if isinstance(exposure, str):
+        last = last_exposures(model, known, z)
+        if exposure != "last" or last is None:
+            raise ValueError(
+                f'exposure must be a number, or "last" for known subjects of a Gaussian-process '
+                f"model, whose histories it keeps; found {exposure!r}"
+            )
+        return last
+    return per_subject(exposure, 1 if known is None else len(known.subjects))
+
+
 def per_subject(exposure: ArrayLike, n_subjects: int) -> Floats:
     """Units at risk of each subject."""
     units = np.asarray(exposure, dtype=np.float64)

@@ -22,9 +22,24 @@ def window_text(start: float, stop: float, axis: TimeAxis) -> str:
     return text if first is None or last is None else f"{text} ({first} to {last})"
 
 
+def exposure_words(model: Any, asked: Any, units: Floats) -> str:
+    """Say what exposure a forecast is for, where subjects had exposures and nobody chose one."""
+    sizes: dict[str, float] = getattr(model, "data_summary_", None) or {}
+    at_risk, observed = sizes.get("exposure_time", 0.0), sizes.get("observed_time", 0.0)
+    if not observed or abs(at_risk - observed) <= 1e-9 * observed:
+        return ""
+    if isinstance(asked, str):
+        low, high = f"{units.min():.3g}", f"{units.max():.3g}"
+        return f"Exposure is as last observed, {low if low == high else f'{low} to {high}'}."
+    if np.ndim(asked) == 0 and float(asked) == 1.0:
+        return f"Exposure is 1; in the data it was {at_risk / observed:.3g} on average."
+    return ""
+
+
 def note_of(
-    model: Any, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str
-) -> str:
+    model: Any, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str,
+    exposure: str = "",
+) -> str:  # fmt: skip
     """Say what a forecast leaves out, what of it is past, and how the curve goes on.
 
     Parameters
@@ -34,13 +49,16 @@ def note_of(
         The subjects asked for; None for a new one.
     start, stop : (W,) arrays
     beyond : {"prior", "hold"}
+    exposure : str
+        What :func:`exposure_words` says.
 
     Returns
     -------
     str
         Empty if there is nothing to say.
     """
-    return " ".join(_sentences(model, known, start, stop, beyond))
+    said = _sentences(model, known, start, stop, beyond)
+    return " ".join([exposure, *said] if exposure else said)
 
 
 def _sentences(

@@ -70,6 +70,7 @@ class PlugInEstimator(PanelEstimator):
             "n_intervals": panel.n_intervals,
             "n_events": panel.n_events,
             "exposure_time": self.time_at_risk_,
+            "observed_time": float((panel.stop - panel.start).sum()),
         }
 
     def _end_fit(self, panel: PanelCounts) -> None:

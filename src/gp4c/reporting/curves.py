@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import NoIntensityError, NotFittedError
 from gp4c.inference.threads import one_blas_thread
+from gp4c.plain import per
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,6 +23,8 @@ Bands: TypeAlias = dict[float, tuple[Floats, Floats]]
 
 #: points of a curve, enough for a smooth line on paper
 N_POINTS = 201
+#: what curves are said to be where subjects had exposures
+AT_EXPOSURE = " at exposure 1"
 #: points of a ratio, which takes draws at every one
 _RATIO_POINTS = 100
 #: jumps of a step function up to which each has a row of its own
@@ -46,6 +50,10 @@ class Curves:
     time_unit : str or None
     step : bool
         Whether the curve jumps between its times.
+    time_words : str or None
+        The unit, and since when if times were dates.
+    exposed : bool
+        Whether subjects had exposures other than 1: the curves belong to exposure 1.
     """
 
     times: Floats
@@ -56,6 +64,18 @@ class Curves:
     window: tuple[float, float]
     time_unit: str | None
     step: bool
+    time_words: str | None = None
+    exposed: bool = False
+
+    @property
+    def rate_label(self) -> str:
+        """What the rate is: ``events per month``."""
+        return f"events {per(self.time_unit)}{AT_EXPOSURE if self.exposed else ''}"
+
+    @property
+    def cumulative_label(self) -> str:
+        """What the other curve is."""
+        return f"mean number of events{AT_EXPOSURE if self.exposed else ''}"
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -125,6 +145,8 @@ def curves_of(
             window=model.window_,
             time_unit=model.time_unit_,
             step=step,
+            time_words=TimeAxis.of(model).words,
+            exposed=has_exposure(model),
         )
 
 
@@ -164,6 +186,14 @@ def _posterior_bands(
         values[:, after] = posterior.integral_quantile(start, times[after], tails.ravel())
     pairs = values.reshape(len(levels), 2, len(times))
     return {level: (pair[0], pair[1]) for level, pair in zip(levels, pairs, strict=True)}
+
+
+def has_exposure(model: Any) -> bool:
+    """Whether the subjects of a fit had exposures other than 1; False if that is not known."""
+    known: dict[str, float] = getattr(model, "data_summary_", None) or {}
+    if "observed_time" not in known:
+        return False
+    return abs(known["exposure_time"] - known["observed_time"]) > 1e-9 * known["observed_time"]
 
 
 def is_step(model: Any) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray
 from gp4c.exceptions import PanelDataError
-from gp4c.reporting.plot_style import any_script, shown_label
+from gp4c.reporting.plot_style import any_script, shown_label, time_label, time_words
 
 if TYPE_CHECKING:
     import os
@@ -221,7 +221,7 @@ def _label_axes(ax: Axes, panel: PanelCounts, row: IndexArray, order: str) -> No
     """Time below, subjects at the left: as many labels as there is room for."""
     ax.set_xlim(*panel.window)
     ax.set_ylim(panel.n_subjects - 0.4, -0.6)
-    ax.set_xlabel(f"time ({panel.time_unit})" if panel.time_unit else "time")
+    ax.set_xlabel(time_label(time_words(panel)))
     height = ax.get_window_extent().height / ax.figure.dpi
     step = label_step(panel.n_subjects, float(height))
     on_row = np.argsort(row)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.plain import printable
 
 if TYPE_CHECKING:
@@ -17,10 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from gp4c.data.panel import PanelCounts
+
 #: width and height of a plot in inches: a column of a report
 SIZE = (6.4, 3.9)
 GREY = "#5f6368"
 _LONGEST_NAME = 28
+#: the same of labels of axes
+LONGEST_LABEL = 60
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,12 @@ def legend(ax: Axes, **options: Any) -> None:
 
 def time_label(unit: str | None) -> str:
     """Label of the time axis."""
-    return f"time ({safe(unit)})" if unit else "time"
+    return f"time ({shown_label(unit, LONGEST_LABEL)})" if unit else "time"
+
+
+def time_words(panel: PanelCounts) -> str | None:
+    """Unit of time of a panel, and since when if times were dates."""
+    return TimeAxis(panel.time_unit, panel.time_origin).words
 
 
 def safe(text: object) -> str:

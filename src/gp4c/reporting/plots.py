@@ -16,14 +16,17 @@ from gp4c.exceptions import NoIntensityError
 from gp4c.reporting.curves import Bands, Curves, Floats, curves_of, is_step, ratio_times
 from gp4c.reporting.plot_style import (
     GREY,
+    LONGEST_LABEL,
     axes_or_new,
     legend,
     plain_axes,
     safe,
+    shown_label,
     style,
     time_label,
+    time_words,
 )
-from gp4c.reporting.words import per, percent
+from gp4c.reporting.words import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,7 +100,7 @@ def plot_intensity(
         raise NoIntensityError("a step function has no rate to draw; use plot_cumulative")
     ax = axes_or_new(ax)
     _draw_line(ax, curves, curves.rate, curves.rate_bands, level, label, index)
-    plain_axes(ax, time_label(curves.time_unit), f"events {safe(per(curves.time_unit))}")
+    plain_axes(ax, time_label(curves.time_words), shown_label(curves.rate_label, LONGEST_LABEL))
     return _finish(ax, curves, panel)
 
 
@@ -117,7 +120,7 @@ def plot_cumulative(
     curves = _as_curves(model, level)
     ax = axes_or_new(ax)
     _draw_line(ax, curves, curves.cumulative, curves.cumulative_bands, level, label, index)
-    plain_axes(ax, time_label(curves.time_unit), "mean number of events")
+    plain_axes(ax, time_label(curves.time_words), curves.cumulative_label)
     return _finish(ax, curves, panel)
 
 
@@ -218,7 +221,7 @@ def plot_ratio(
     ax.axhline(1.0, color="#202020", linewidth=1, linestyle=(0, (4, 3)))
     what = "rates" if curve == "rate" else "mean numbers"
     name = f"{safe(second)} / {safe(first)}"
-    plain_axes(ax, time_label(comparison.panel.time_unit), f"ratio of {what}, {name}")
+    plain_axes(ax, time_label(time_words(comparison.panel)), f"ratio of {what}, {name}")
     ax.set_yscale("log")
     _plain_ratio_ticks(ax, float(np.min(low)), float(np.max(high)))
     ax.set_xlim(t[0], t[-1])

@@ -12,7 +12,7 @@ import numpy as np
 
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting import report_figures as figures
-from gp4c.reporting.curves import Curves, curves_of, ratio_times
+from gp4c.reporting.curves import AT_EXPOSURE, Curves, curves_of, has_exposure, ratio_times
 from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.report_method import BIBTEX, PAPER, method_paragraph
 from gp4c.reporting.report_page import (
@@ -149,6 +149,7 @@ class Report:
         if sizes is not None:
             n = [_size(sizes, key) for key in ("n_subjects", "n_intervals", "n_events")]
             lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
+        exposed = AT_EXPOSURE if has_exposure(self.first) else ""
         cards = []
         for name, summary in self.summaries.items():
             row = summary["mean number of events"]
@@ -160,7 +161,7 @@ class Report:
             cards.append(
                 f'<div class="card"><div class="name">{escape(label)}</div>'
                 f'<div class="figure">{estimate(float(row.value or 0.0))}</div>'
-                f"<div>events per subject by {escape(moment(end, unit))}</div>"
+                f"<div>events per subject{exposed} by {escape(moment(end, unit))}</div>"
                 f'<div class="range">{escape(band)}</div></div>'
             )
         return f'{paragraph(lead, "lead")}<div class="cards">{"".join(cards)}</div>'
@@ -232,8 +233,8 @@ class Report:
                 bands = {v: self.comparison.ratio_band(times, v, **how) for v in self.levels}
                 ratio = self.comparison.ratio(times, **how)
                 key = f"ratio-{curve}-{k}"
-                unit = self.comparison.panel.time_unit
-                self._figures[key] = figures.ratio_figure(name, times, ratio, bands, unit)
+                axis = TimeAxis.of(self.first).words
+                self._figures[key] = figures.ratio_figure(name, times, ratio, bands, axis)
                 yield plot(
                     key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
                     f"Ratio of {words}, {_plain(name)}, with <span data-level></span> bands; "
@@ -253,8 +254,8 @@ class Report:
             rows.append([name, end, estimate(float(np.atleast_1d(forecast.mean)[-1])),
                          f"{low} to {high}"])  # fmt: skip
         names, times_of, medians, bands_of = zip(*fans, strict=True)
-        unit = self.first.time_unit_
-        self._figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, unit)
+        axis = TimeAxis.of(self.first).words
+        self._figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
         header = ["", "window", "expected events", f"{percent(self.level)} interval"]
         yield table("Number of events to come, all subjects together", header, rows)
         yield plot(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.reporting.curves import Bands, Curves, Floats
-from gp4c.reporting.words import number, per
+from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -32,8 +32,8 @@ def curve_figure(
     curves: Mapping[str, Curves], what: str, panel: PanelCounts | None = None
 ) -> dict[str, Any]:
     """Rate ("rate") or mean number of events ("cumulative") of one or several groups."""
-    unit = next(iter(curves.values())).time_unit
-    ylabel = "mean number of events" if what == "cumulative" else f"events {per(unit)}"
+    first = next(iter(curves.values()))
+    ylabel = first.cumulative_label if what == "cumulative" else first.rate_label
     series: list[dict[str, Any]] = []
     for name, c in curves.items():
         values = c.cumulative if what == "cumulative" else c.rate
@@ -45,7 +45,7 @@ def curve_figure(
         visits = np.unique(panel.stop)
         rug = rounded(visits) if len(visits) <= _MOST_TICKS else []
     step = all(c.step for c in curves.values())
-    return _figure(_time_label(unit), ylabel, series, step=step, rug=rug)
+    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug)
 
 
 def ratio_figure(

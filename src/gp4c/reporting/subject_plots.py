@@ -9,7 +9,16 @@ import numpy as np
 
 from gp4c.exceptions import PanelDataError
 from gp4c.reporting.curves import Floats
-from gp4c.reporting.plot_style import axes_or_new, legend, plain_axes, safe, style, time_label, tint
+from gp4c.reporting.plot_style import (
+    axes_or_new,
+    legend,
+    plain_axes,
+    safe,
+    style,
+    time_label,
+    time_words,
+    tint,
+)
 from gp4c.reporting.words import percent
 
 if TYPE_CHECKING:
@@ -53,7 +62,7 @@ def plot_subject(model: Any, panel: PanelCounts, subject: Any, ax: Axes | None =
         linewidth=1.2, marker="o", markersize=3, clip_on=False, label="counted",
     )  # fmt: skip
     ax.plot(ends, _running_sum(expected), color=fitted.colour, linewidth=1.8, label="expected")
-    plain_axes(ax, time_label(panel.time_unit), "events")
+    plain_axes(ax, time_label(time_words(panel)), "events")
     ax.set_title(f"subject {safe(subject)}", fontsize="small", loc="left")
     ax.set_xlim(*panel.window)
     ax.set_ylim(bottom=0)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from gp4c.data.checks import plural
-from gp4c.reporting.curves import N_POINTS, Curves, bands_of, is_step
+from gp4c.data.timeaxis import TimeAxis
+from gp4c.reporting.curves import AT_EXPOSURE, N_POINTS, Curves, bands_of, has_exposure, is_step
 from gp4c.reporting.effect_rows import effect_text, has_effects, references
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent
 
@@ -71,6 +72,9 @@ def _data_rows(model: Any) -> Iterator[Row]:
         yield Row(section, "time at risk", duration(at_risk, unit, 4), float(at_risk))
     low, high = model.window_
     text = f"{number(low, 4)} to {number(high, 4)} {unit or '(unit of time not stated)'}"
+    first, last = (TimeAxis.of(model).date(time) for time in (low, high))
+    if first is not None:
+        text += f" ({first} to {last})"
     yield Row(section, "window", text, low=low, high=high)
 
 
@@ -94,7 +98,8 @@ def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Ro
 
 
 def _for_whom(model: Any) -> str:
-    return "at average covariates" if has_effects(model) else "per subject"
+    who = "at average covariates" if has_effects(model) else "per subject"
+    return f"{who}{AT_EXPOSURE if has_exposure(model) else ''}"
 
 
 def _effect_rows(model: Any, level: float) -> Iterator[Row]:
@@ -120,7 +125,8 @@ def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) ->
     """Average, lowest and highest rate of the window."""
     unit, (start, end) = model.time_unit_, model.window_
     average = total / (end - start)
-    yield Row(section, "average rate", f"{estimate(average)} {per(unit)}", average)
+    at_exposure = AT_EXPOSURE if has_exposure(model) else ""
+    yield Row(section, "average rate", f"{estimate(average)} {per(unit)}{at_exposure}", average)
     yield from _crude_row(model, section, average)
     times = np.linspace(start, end, N_POINTS)
     same = curves is not None and np.array_equal(curves.times, times)

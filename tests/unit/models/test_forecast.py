@@ -318,3 +318,50 @@ def test_unknown_subjects_and_unfitted_models_are_refused(constant):
 )  # fmt: skip
 def test_times_are_written_as_people_do(stop, said):
     assert window_text(0.0, stop, TimeAxis("months")) == f"(0, {said}] months"
+
+
+# -- exposures -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def machines():
+    """Two machines whose hours per day change, and one that runs around the clock."""
+    rows = {
+        "subject": ["a", "a", "b", "b", "c"],
+        "start": [0.0, 5.0, 0.0, 4.0, 0.0],
+        "stop": [5.0, 10.0, 4.0, 10.0, 10.0],
+        "count": [2, 3, 1, 1, 9],
+        "hours": [8.0, 16.0, 8.0, 4.0, 24.0],
+        "load": [1.0, 1.0, 0.0, 0.0, 2.0],
+    }
+    return gp4c.PanelCounts.from_frame(pd.DataFrame(rows), exposure="hours", time_unit="days")
+
+
+QUICK = {"count_term": "pointwise", "hyper": "optimize"}
+
+
+@pytest.mark.parametrize("formula", [None, "load"])
+def test_known_subjects_may_keep_their_last_exposure(machines, formula):
+    model = gp4c.GP4C(effect="gamma", formula=formula, **QUICK).fit(machines)
+    kept = forecast(model, 10, 12, subjects=["c", "a", "b"], exposure="last")
+    said = forecast(model, 10, 12, subjects=["c", "a", "b"], exposure=[24.0, 16.0, 4.0])
+    assert_allclose(kept.mean, said.mean, rtol=1e-9)
+    assert "Exposure is as last observed, 4 to 24." in kept.note
+    assert "Exposure" not in said.note
+    alone = forecast(model, 10, 12, subjects="b", exposure="last")
+    assert "Exposure is as last observed, 4." in alone.note
+    assert_allclose(alone.mean, said.mean[2], rtol=1e-9)
+
+
+def test_an_exposure_that_nobody_chose_is_said(machines, panel, constant):
+    model = gp4c.HomogeneousPoisson().fit(machines)
+    average = (8 * 5 + 16 * 5 + 8 * 4 + 4 * 6 + 24 * 10) / 30
+    assert (
+        f"Exposure is 1; in the data it was {average:.3g} on average."
+        in forecast(model, 10, 12).note
+    )
+    assert "Exposure" not in forecast(model, 10, 12, exposure=8.0).note
+    assert "Exposure" not in forecast(constant, 40, 45).note
+    for subjects in (None, "all"):  # nobody is known, or no histories are kept
+        with pytest.raises(ValueError, match='or "last" for known subjects'):
+            forecast(model, 10, 12, subjects=subjects, exposure="last")

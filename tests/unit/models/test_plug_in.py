@@ -140,6 +140,7 @@ def test_what_summaries_and_forecasts_need_is_kept(model):
         "n_intervals": 407,
         "n_events": 283,
         "exposure_time": 1484.0,
+        "observed_time": 1484.0,
     }
     assert_array_equal(model.subjects_, panel.subjects)
     assert_array_equal(model.subject_totals_, np.bincount(panel.subject_index, panel.count))
