@@ -190,14 +190,14 @@ def _parse_iso(texts: pd.Series[Any]) -> pd.Series[Any]:
 def _dates(column: pd.Series[Any], missing: BoolArray) -> _Cells:
     if getattr(column.dtype, "tz", None) is not None or "tz=" in str(column.dtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    moments = column.to_numpy(dtype="datetime64[us]", na_value=np.datetime64("NaT"))
+    moments = column.to_numpy(dtype="datetime64[us]", na_value=np.datetime64("NaT", "us"))
     bad = np.isnat(moments)
     none = np.zeros(len(column), dtype=bool)
     return _Cells("date", moments.view(np.int64), missing, bad & ~missing, none)
 
 
 def _durations(column: pd.Series[Any]) -> _Cells:
-    spans = column.to_numpy(dtype="timedelta64[us]", na_value=np.timedelta64("NaT"))
+    spans = column.to_numpy(dtype="timedelta64[us]", na_value=np.timedelta64("NaT", "us"))
     missing = np.isnat(spans)
     none = np.zeros(len(column), dtype=bool)
     return _Cells("duration", spans.view(np.int64), missing, none, none)
