@@ -124,4 +124,5 @@ def test_the_estimate_of_memory_is_near_the_peak(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     estimate = persistence._memory_to_parse(content)
-    assert peak < estimate < 3 * peak
+    # since Python 3.13 JSON is written into one buffer, no longer as a list of pieces
+    assert peak < estimate < (3 if sys.version_info < (3, 13) else 5) * peak

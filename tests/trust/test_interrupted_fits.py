@@ -108,6 +108,6 @@ def test_an_interrupted_bootstrap_resumes_to_the_same_bands(name: str) -> None:
 def test_a_refused_fit_keeps_the_earlier_one() -> None:
     model = gp4c.LocalEM(bandwidth=4.0).fit(PANEL)
     answer = model.cumulative(5.0)
-    with pytest.raises(AttributeError):
+    with pytest.raises(TypeError, match="takes a PanelCounts, not a str"):
         model.fit("no panel")
     assert model.cumulative(5.0) == answer
