@@ -162,7 +162,8 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     rows = json.loads(run("forecast dated.json --to 2024-05-10 --json").stdout)["forecasts"]
     assert (rows[0]["stop"], rows[0]["stop_date"]) == (130.0, "2024-05-10")
     assert "--beyond hold" in json.loads(run("forecast dated.json --to 130 --json").stdout)["note"]
-    assert run("predict dated.json --at 2024-02-10").stdout.splitlines()[1].startswith("40.0,")
+    line = run("predict dated.json --at 2024-02-10").stdout.splitlines()[1]
+    assert line.startswith("40.0,2024-02-10,")
     lines = run("predict dated.json --from 2024-01-11 --to 2024-01-31 --points 3").stdout
     assert [line.split(",")[0] for line in lines.splitlines()[1:]] == ["10.0", "20.0", "30.0"]
     options = "--time date --origin first --window 2024-01-01 2024-05-01"

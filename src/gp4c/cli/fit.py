@@ -27,6 +27,7 @@ from gp4c.cli.estimators import (
 from gp4c.cli.large import FilesArgument, SchedulerOption, fit_in_parts, in_parts, scan_source
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
+from gp4c.cli.saved import with_dates
 from gp4c.cli.tables import TableOptions, read_source, takes_table
 from gp4c.plain import printable
 
@@ -146,7 +147,8 @@ class FitResult:
     def _table(self) -> Any:
         import pandas as pd
 
-        frames = [c.to_frame() for c in self.curves]
+        pairs = zip(self.curves, self.fitted, strict=True)
+        frames = [with_dates(curves.to_frame(), group.model) for curves, group in pairs]
         if self.by is None:
             return frames[0]
         names = [group.name for group in self.fitted]

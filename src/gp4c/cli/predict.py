@@ -9,7 +9,7 @@ import typer
 
 from gp4c.cli.covariates import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.outputs import OutOption, say_written, write_all
-from gp4c.cli.saved import FitArgument, check_order, open_fit, shown, time_of
+from gp4c.cli.saved import FitArgument, check_order, open_fit, shown, time_of, with_dates
 
 if TYPE_CHECKING:
     from gp4c.reporting.curves import Floats
@@ -67,6 +67,7 @@ def predict(
     frame = curves_of(
         model, times, levels=(level,), kind=band.value, covariates=chosen, extrapolate=extrapolate
     ).to_frame()
+    frame = with_dates(frame, model)
     if out is None:
         typer.echo(to_csv(frame), nl=False)
         return

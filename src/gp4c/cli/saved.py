@@ -83,3 +83,13 @@ def check_order(model: Any, start: float, stop: float) -> None:
         raise typer.BadParameter(
             f"--from must be before --to; they are {shown(model, start)} and {shown(model, stop)}"
         )
+
+
+def with_dates(frame: Any, model: Any) -> Any:
+    """A table of curves with dates beside its times, where the data had dates."""
+    from gp4c.data.timeaxis import TimeAxis
+
+    axis = TimeAxis.of(model)
+    if axis.origin is not None:
+        frame.insert(1, "date", [axis.date(time) for time in frame["time"]])
+    return frame
