@@ -96,9 +96,9 @@ def wants_more(done: Entry, limit: float) -> bool:
 def try_again(mutants: list[Mutant], selection: Selection) -> None:
     """Survivors meet the tests that were added since the coverage run."""
     for mutant in mutants:
-        done, limit = tried()[key(mutant)], ROUNDS[-1]
+        done, limit = tried().get(key(mutant)), ROUNDS[-1]
         new = selection.added(mutant.module, mutant.statement, limit)
-        if new and wants_more(done, inf):
+        if done and new and wants_more(done, inf):
             again = tried_on(mutant, new, limit, int(str(done["tests"])) + len(new))
             record(again | {"limit": done["limit"]})
 

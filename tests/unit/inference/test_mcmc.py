@@ -11,6 +11,8 @@ from gp4c.design.kernels import KERNELS
 from gp4c.inference.elliptical import Population, population_slice, prior_slice
 from gp4c.inference.hyper import Problem
 from gp4c.inference.mcmc import (
+    MAX_SWEEPS,
+    _decorrelate,
     draw_prior,
     next_beta,
     rescale,
@@ -280,3 +282,25 @@ def test_no_events_give_a_finite_answer():
     expected = posterior.expected_integral(np.array([0.0]), np.array([1.0]))[0]
     prior = posterior.rate * (HYPER.mean**2 + HYPER.variance)
     assert 0 < expected < 0.8 * prior
+
+
+def test_moves_go_on_until_the_start_is_forgotten(rng):
+    start = Population(rng.standard_normal((3, 500)), np.zeros((2, 500)))
+
+    def moves_needed(keep):
+        """Sweeps of a move that keeps this share of the correlation with the start."""
+        made = []
+
+        def move(population, beta, generator):
+            made.append(beta)
+            fresh = generator.standard_normal(population.x.shape)
+            x = keep * population.x + np.sqrt(1 - keep**2) * fresh
+            return Population(x, population.terms)
+
+        _decorrelate(start, 0.5, move, rng, 0.2)
+        assert set(made) == {0.5}
+        return len(made)
+
+    assert moves_needed(0.0) == 1
+    assert moves_needed(1.0) == MAX_SWEEPS
+    assert 5 <= moves_needed(0.8) <= 11  # 0.8⁷ = 0.21

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.stats import norm
 
-from gp4c.inference.mcmc_diagnostics import bulk_ess, rank_r_hat
+from gp4c.inference.mcmc_diagnostics import _effective_size, bulk_ess, rank_r_hat
 
 
 def autoregressive(rho, n_chains, n_draws, rng):
@@ -100,3 +100,8 @@ def test_arviz_agrees(rho):
     chains = autoregressive(rho, 4, 1000, np.random.default_rng(9))
     assert_allclose(rank_r_hat(chains), arviz.rhat(chains), rtol=1e-6)
     assert_allclose(bulk_ess(chains), arviz.ess(chains, method="bulk"), rtol=0.02)
+
+
+def test_four_draws_are_the_fewest_with_a_size(rng):
+    for n, known in ((3, False), (4, True), (5, True)):
+        assert np.isfinite(_effective_size(rng.normal(size=(4, n)))) == known

@@ -71,3 +71,7 @@ def test_draws_of_a_curve_without_a_sign_have_its_intensity():
     error = (f**2).std(axis=0) / np.sqrt(len(f))
     truth = model.intensity(posterior["time"].to_numpy())
     assert np.all(np.abs((f**2).mean(axis=0) - truth) < 4 * error)
+    mass = draws(posterior, "cumulative_intensity")
+    error = mass.std(axis=0) / np.sqrt(len(mass))
+    whole = model.cumulative(posterior["time"].to_numpy())
+    assert np.all(np.abs(mass.mean(axis=0) - whole) <= 4 * error + 1e-12)
