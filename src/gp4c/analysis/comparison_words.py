@@ -27,7 +27,7 @@ def _ratios(found: Comparison) -> Iterator[str]:
     unit = f" {found.panel.time_unit}" if found.panel.time_unit else ""
     for row in found.pairwise().itertuples():
         yield (
-            f"Mean number of events by {row.time:g}{unit}: {row.second} has {row.ratio:.2f} "
+            f"Mean number of events by {_time(row.time)}{unit}: {row.second} has {row.ratio:.2f} "
             f"(95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
             f"probability that it is lower {_probability(row.probability)}"
             + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(found.groups) > 2 else "")
@@ -71,6 +71,11 @@ def _disagreement(p_value: float, factor: float, test: str) -> list[str]:
             "fewer data than two whole curves do."
         ]
     return []
+
+
+def _time(value: Any) -> str:
+    """Four digits, and all before the point."""
+    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _probability(value: Any) -> str:

@@ -169,13 +169,16 @@ def _draw_fan(
     path: Any, model: Any, start: float, stop: float, asked: Any, options: dict[str, Any]
 ) -> None:
     """The number of events from the start to each time."""
+    import numpy as np
+
     from gp4c.data.timeaxis import TimeAxis
     from gp4c.reporting.plot_style import save_plot
     from gp4c.reporting.subject_plots import plot_fan
 
     times, found = fan(model, start, stop, asked, **options)
     tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}
-    quantiles = {round(p, 6): found.quantile(p) for p in tails}
+    quantiles = {round(p, 6): np.append(0, found.quantile(p)) for p in tails}
+    times = np.append(start, times)  # with no events yet
     label = "events of a new subject" if asked is None else "events of all subjects"
     save_plot(
         lambda ax: plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label),

@@ -143,6 +143,8 @@ class Report:
 
         unit, (start, end) = self.first.time_unit_, self.first.window_
         span = f"{number(start)} to {moment(end, unit)}"
+        if self.first.time_origin_ is not None:
+            span += f" ({_window_words(start, end, self.first)})"
         data = getattr(self.first, "data_summary_", None) if len(self.models) == 1 else None
         sizes = self.panel or data
         lead = span
@@ -248,7 +250,8 @@ class Report:
         for name, (times, forecast) in self.forecasts.items():
             bands = {v: (forecast.quantile((1 - v) / 2), forecast.quantile((1 + v) / 2))
                      for v in self.levels}  # fmt: skip
-            fans.append((name, times, forecast.quantile(0.5), bands))
+            median = forecast.quantile(0.5)
+            fans.append((name, *figures.from_zero(forecast.start[0], times, median, bands)))
             low, high = (int(np.atleast_1d(edge)[-1]) for edge in bands[self.level])
             end = _window_words(float(forecast.start[-1]), float(times[-1]), self.first)
             rows.append([name, end, estimate(float(np.atleast_1d(forecast.mean)[-1])),

@@ -63,6 +63,14 @@ def ratio_figure(
     return _figure(_time_label(unit), "ratio", series, log=True, lines=[1], yticks=ticks)
 
 
+def from_zero(
+    start: float, times: Floats, median: Floats, bands: Bands
+) -> tuple[Floats, Floats, Bands]:
+    """A fan that begins where the forecast does, with no events yet."""
+    drawn = {v: (np.append(0, low), np.append(0, high)) for v, (low, high) in bands.items()}
+    return np.append(start, times), np.append(0, median), drawn
+
+
 def fan_figure(
     names: Sequence[str], times: Floats, medians: Sequence[Floats], bands: Sequence[Bands],
     unit: str | None,

@@ -9,7 +9,7 @@ from scipy import stats
 
 import gp4c
 from gp4c.analysis.compare import compare
-from gp4c.analysis.comparison_words import _probability, conclusions
+from gp4c.analysis.comparison_words import _probability, _time, conclusions
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 
 QUICK = gp4c.GP4C(count_term="pointwise", effect=None)
@@ -234,3 +234,10 @@ def test_covariates_within_groups_are_no_adjustment_and_it_says_so():
 )  # fmt: skip
 def test_a_share_of_draws_is_never_a_certainty(share, said):
     assert _probability(share) == said
+
+
+@pytest.mark.parametrize(
+    ("time", "said"), [(43.0, "43"), (28.944557, "28.94"), (1234.4, "1234"), (0.12345, "0.1235")]
+)
+def test_times_have_four_digits(time, said):
+    assert _time(time) == said

@@ -14,6 +14,7 @@ import gp4c
 from gp4c.analysis.compare import compare
 from gp4c.models.forecast import forecast
 from gp4c.reporting.report import Report
+from gp4c.reporting.report_figures import from_zero
 from gp4c.reporting.report_method import method_paragraph
 from gp4c.reporting.report_page import embedded_json
 
@@ -186,3 +187,11 @@ def test_values_cannot_end_the_element_they_stand_in():
     text = embedded_json({"a": "</script><!--", "b": "&\u2028"})
     assert not set("<>&\u2028") & set(text)
     assert json.loads(text) == {"a": "</script><!--", "b": "&\u2028"}
+
+
+def test_a_fan_begins_with_no_events_where_the_forecast_does():
+    times, median = np.array([11.0, 12.0]), np.array([3, 7])
+    drawn, middle, bands = from_zero(10.0, times, median, {0.5: (median - 1, median + 1)})
+    assert drawn.tolist() == [10.0, 11.0, 12.0]
+    assert middle.tolist() == [0, 3, 7]
+    assert [edge.tolist() for edge in bands[0.5]] == [[0, 2, 6], [0, 4, 8]]
