@@ -244,6 +244,7 @@ def test_the_report_covers_everything_sampled():
     )
     assert posterior.size == 400
     assert_allclose(posterior.weights.sum(), 1)
+    assert report.names[:5] == ("λ(0.1)", "λ(0.3)", "λ(0.5)", "λ(0.7)", "λ(0.9)")
     assert report.names[-4:] == ("ln a", "ln γ", "g", "ln α")
     assert len(report.names) == len(report.r_hat) == len(report.ess) == 11
     assert len(report.run_log_evidences) == 4

@@ -87,3 +87,24 @@ def test_homogeneous(panel: gp4c.PanelCounts) -> None:
     assert_allclose(model.objective_, (xlogy(panel.count, mean) - mean).sum(), rtol=1e-10)
     gamma = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
     assert_allclose(gamma.objective_, with_frailty(gamma, panel), rtol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", [gp4c.NPMLE, gp4c.HomogeneousPoisson])
+def test_effects_are_posterior_means_of_gamma_frailties(estimator: type) -> None:
+    panel = PANELS["with exposure"]
+    model = estimator(effect="gamma").fit(panel)
+    mean = np.bincount(panel.subject_index, expected(model, panel))
+    totals = np.bincount(panel.subject_index, panel.count)
+    shape = model.frailty_shape_
+    assert_allclose(model.subject_effects_, (shape + totals) / (shape + mean), rtol=1e-6)
+    assert estimator().fit(panel).subject_effects_ is None
+
+
+@pytest.mark.parametrize("origin", [-3.0, 100.0])
+def test_local_em_does_not_know_when_the_clock_was_started(origin: float) -> None:
+    here = PANELS["plain"]
+    there = visits_panel(5, 15, 4, level=3.0, frailty=0.8, window=(origin, origin + 1.0))
+    one, two = (gp4c.LocalEM(bandwidth=0.1).fit(panel) for panel in (here, there))
+    times = np.linspace(0.0, 1.0, 9)
+    assert_allclose(two.cumulative(origin + times), one.cumulative(times), rtol=1e-6, atol=1e-9)
+    assert_allclose(two.intensity(origin + times), one.intensity(times), rtol=1e-6)
