@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gp4c.data.checks import few_digits
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,8 +29,8 @@ def _ratios(found: Comparison) -> Iterator[str]:
     unit = f" {found.panel.time_unit}" if found.panel.time_unit else ""
     for row in found.pairwise().itertuples():
         yield (
-            f"Mean number of events by {_time(row.time)}{unit}: {row.second} has {row.ratio:.2f} "
-            f"(95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
+            f"Mean number of events by {few_digits(row.time)}{unit}: {row.second} has "
+            f"{row.ratio:.2f} (95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
             f"probability that it is lower {_probability(row.probability)}"
             + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(found.groups) > 2 else "")
         )
@@ -71,11 +73,6 @@ def _disagreement(p_value: float, factor: float, test: str) -> list[str]:
             "fewer data than two whole curves do."
         ]
     return []
-
-
-def _time(value: Any) -> str:
-    """Four digits, and all before the point."""
-    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def _probability(value: Any) -> str:

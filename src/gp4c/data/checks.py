@@ -120,6 +120,12 @@ def shown_number(value: Any) -> str:
     return repr(number)
 
 
+def few_digits(value: Any) -> str:
+    """Write a time: four digits, and all before the point."""
+    number = float(value)
+    return shown_number(float(f"{number:.4g}") if abs(number) < 1000 else round(number))
+
+
 def check_window(window: Any, low: float, high: float) -> tuple[float, float]:
     """Validate a window ``(t0, t1)`` that must contain times from ``low`` to ``high``."""
     try:

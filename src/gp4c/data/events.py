@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import plural, shown_number
+from gp4c.data.checks import few_digits, plural
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, SubjectData, take_rows
 
@@ -231,7 +231,7 @@ class RecurrentEvents(SubjectData):
         return pd.concat([table, covariates], axis=1)
 
     def __repr__(self) -> str:
-        low, high = (shown_number(t) for t in self.window)
+        low, high = (few_digits(t) for t in self.window)
         unit = f" {self.time_unit}" if self.time_unit else ""
         return (
             f"<RecurrentEvents: {plural(self.n_subjects, 'subject')}, "

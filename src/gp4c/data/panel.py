@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import plural, shown_number
+from gp4c.data.checks import few_digits, plural
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray, SubjectData, take_rows
@@ -380,7 +380,7 @@ class PanelCounts(SubjectData):
         return pd.concat([table, subject_level, self.interval_covariates], axis=1)
 
     def __repr__(self) -> str:
-        low, high = (shown_number(t) for t in self.window)
+        low, high = (few_digits(t) for t in self.window)
         unit = f" {self.time_unit}" if self.time_unit else ""
         return (
             f"<PanelCounts: {plural(self.n_subjects, 'subject')}, "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import plural, shown_number
+from gp4c.data.checks import few_digits, plural, shown_number
 from gp4c.plain import printable
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
     gaps, gapped = _gaps(panel)
     subjects = np.arange(panel.n_subjects)
     entry = panel.start[np.searchsorted(panel.subject_index, subjects)]
-    low, high = (_few_digits(t) for t in panel.window)
+    low, high = (few_digits(t) for t in panel.window)
     zero = panel.time_origin
     time_zero = {} if zero is None else {"time 0": str(zero).removesuffix(" 00:00:00")}
     return {
@@ -173,14 +173,8 @@ def _gaps(panel: PanelCounts) -> tuple[int, int]:
 
 def _spread(values: Any) -> str:
     """Median and range."""
-    middle, low, high = (_few_digits(v) for v in (np.median(values), values.min(), values.max()))
+    middle, low, high = (few_digits(v) for v in (np.median(values), values.min(), values.max()))
     return f"{middle} (from {low} to {high})"
-
-
-def _few_digits(value: Any) -> str:
-    """Four digits, and all before the point."""
-    number = float(value)
-    return shown_number(float(f"{number:.4g}") if abs(number) < 1000 else round(number))
 
 
 def _listed(frame: pd.DataFrame | None) -> str:

@@ -81,6 +81,15 @@ class TimeAxis:
         except (TypeError, ValueError):
             raise PanelDataError(f"a time must be a number or a date; found {value!r}") from None
 
+    def numbers(self, times: Any) -> FloatArray:
+        """Convert times given by the user, numbers or dates, in an array of their own shape."""
+        cells = np.asarray(times)
+        if cells.dtype.kind not in "OUM":
+            return cells.astype(np.float64)
+        plain = cells.astype(object) if cells.dtype.kind == "U" else cells
+        numbers = [self.number(cell) for cell in plain.ravel()]
+        return np.array(numbers, dtype=np.float64).reshape(cells.shape)
+
     def date(self, value: float) -> str | None:
         """A time as a date (with the minute for short units); None if times were no dates."""
         if self.origin is None or self.unit not in MICROSECONDS:

@@ -174,7 +174,7 @@ class PanelEstimator:
     def _inside(self, times: ArrayLike, extrapolate: bool) -> Floats:
         """Check times against the window; return them as an array of their own shape."""
         self._check_fitted()
-        t = np.asarray(times, dtype=np.float64)
+        t = self._as_numbers(times)
         if not np.all(np.isfinite(t)):
             raise ValueError("times must be finite numbers")
         low, high = self.window_
@@ -186,6 +186,15 @@ class PanelEstimator:
                 "pass extrapolate=True to go beyond it"
             )
         return t
+
+    def _as_numbers(self, times: ArrayLike) -> Floats:
+        """Times as numbers; dates are such where the data had dates."""
+        plain = np.asarray(times)
+        if plain.dtype.kind in "iuf":
+            return plain.astype(np.float64, copy=False)
+        from gp4c.data.timeaxis import TimeAxis
+
+        return TimeAxis.of(self).numbers(times)
 
     def _evaluate(
         self, times: ArrayLike, function: Callable[[Floats], Floats], extrapolate: bool = False

@@ -33,7 +33,8 @@ def check_forecast(model: Any, level: float, beyond: str, n_draws: int) -> None:
 
 def windows(model: Any, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
     """Start and stop of the windows as arrays of one length; dates on the axis of the fit."""
-    first, last = (_numbers(times, TimeAxis.of(model)) for times in (start, stop))
+    axis = TimeAxis.of(model)
+    first, last = axis.numbers(start), axis.numbers(stop)
     if first.ndim > 1 or last.ndim > 1:
         raise ValueError("start and stop must be numbers or one-dimensional arrays")
     first, last = np.broadcast_arrays(np.atleast_1d(first), np.atleast_1d(last))
@@ -42,16 +43,6 @@ def windows(model: Any, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floa
     if np.any(last < first):
         raise ValueError("each stop must not be before its start")
     return first.copy(), last.copy()
-
-
-def _numbers(times: ArrayLike, axis: TimeAxis) -> Floats:
-    """Times as numbers, whether they are given so or as dates."""
-    cells = np.asarray(times)
-    if cells.dtype.kind in "OUM":
-        plain = cells.astype(object) if cells.dtype.kind == "U" else cells
-        numbers = [axis.number(cell) for cell in plain.ravel()]
-        return np.array(numbers, dtype=np.float64).reshape(cells.shape)
-    return cells.astype(np.float64)
 
 
 def is_all(subjects: Any) -> bool:

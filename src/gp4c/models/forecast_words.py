@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.data.checks import few_digits
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.plain import per
@@ -17,7 +18,7 @@ Floats = NDArray[np.float64]
 
 def window_text(start: float, stop: float, axis: TimeAxis) -> str:
     """Write a window: ``(24, 27] months``, with dates where times were dates."""
-    text = f"({_number(start)}, {_number(stop)}]" + (f" {axis.unit}" if axis.unit else "")
+    text = f"({few_digits(start)}, {few_digits(stop)}]" + (f" {axis.unit}" if axis.unit else "")
     first, last = axis.date(start), axis.date(stop)
     return text if first is None or last is None else f"{text} ({first} to {last})"
 
@@ -105,13 +106,8 @@ def _seen_until(known: SubjectHistories | None, end: float) -> float:
 
 def _moment(time: float, axis: TimeAxis) -> str:
     """Write a time: as a date, else as ``53 months`` or ``time 53``."""
-    plain = f"{_number(time)} {axis.unit}" if axis.unit else f"time {_number(time)}"
+    plain = f"{few_digits(time)} {axis.unit}" if axis.unit else f"time {few_digits(time)}"
     return axis.date(time) or plain
-
-
-def _number(time: float) -> str:
-    """Four digits, and all before the point."""
-    return f"{time:.4g}" if abs(time) < 1000 else f"{time:.10g}" if time % 1 == 0 else f"{time:.0f}"
 
 
 def _long_run(model: Any) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 
 from gp4c.analysis.comparison_words import conclusions
 from gp4c.data.summary import html_table
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CError
 from gp4c.reporting.summary import summarise
 from gp4c.reporting.words import estimate, moment, number, percent
@@ -50,8 +51,10 @@ def forecast_html(found: Any) -> str:
     """Mean and interval of each window; one row per subject where there are several."""
     table = found.to_frame()
     header = ["", "window", "expected events", f"{percent(found.level)} interval"]
+    axis = TimeAxis(found.time_unit, found.time_origin)
     rows = [
-        [str(row.subject), f"{number(row.start)} to {number(row.stop)}", estimate(row.mean),
+        [str(row.subject), " to ".join(axis.date(t) or number(t) for t in (row.start, row.stop)),
+         estimate(row.mean),
          f"{row.low:g} to {row.high:g}"]
         for row in table.head(_MOST_ROWS).itertuples()
     ]  # fmt: skip

@@ -9,7 +9,8 @@ from scipy import stats
 
 import gp4c
 from gp4c.analysis.compare import compare
-from gp4c.analysis.comparison_words import _probability, _time, conclusions
+from gp4c.analysis.comparison_words import _probability, conclusions
+from gp4c.data.checks import few_digits
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 
 QUICK = gp4c.GP4C(count_term="pointwise", effect=None)
@@ -240,4 +241,4 @@ def test_a_share_of_draws_is_never_a_certainty(share, said):
     ("time", "said"), [(43.0, "43"), (28.944557, "28.94"), (1234.4, "1234"), (0.12345, "0.1235")]
 )
 def test_times_have_four_digits(time, said):
-    assert _time(time) == said
+    assert few_digits(time) == said

@@ -221,6 +221,17 @@ def test_a_new_subject_in_the_calendar_has_a_past_too(dated):
     assert "(0, 100] days (2024-01-01 to 2024-04-10)" in note
 
 
+def test_curves_may_be_asked_at_dates(dated):
+    days = np.array(["2024-01-11", "2024-03-01"], dtype="datetime64[D]")
+    assert_allclose(dated.intensity(days), dated.intensity([10.0, 60.0]))
+    assert dated.cumulative("2024-03-01") == dated.cumulative(60)
+    assert dated.expected_counts("2024-01-11", "2024-03-01") == dated.expected_counts(10, 60)
+    with pytest.raises(PanelDataError, match="not a date: 'March'"):
+        dated.cumulative("March")
+    page = forecast(dated, 100, 130)._repr_html_()
+    assert "<td>2024-04-10 to 2024-05-10</td>" in page
+
+
 def test_dates_survive_a_file(dated, tmp_path):
     dated.save(tmp_path / "fit.json")
     again = gp4c.load_model(tmp_path / "fit.json")
@@ -231,6 +242,8 @@ def test_dates_survive_a_file(dated, tmp_path):
 def test_dates_need_data_with_dates(constant):
     with pytest.raises(PanelDataError, match="times are numbers, not dates; found '2024-04-10'"):
         forecast(constant, "2024-04-10", "2024-05-10")
+    with pytest.raises(PanelDataError, match="times are numbers, not dates; found '2024-04-10'"):
+        constant.cumulative("2024-04-10")
 
 
 def test_shapes_tables_and_words(smooth, panel):
