@@ -63,7 +63,7 @@ E_STEPS = 6
 #: gain in the level, in nats, for which q is solved again
 LEVEL_GAIN = 0.1
 #: points heavier than this get a grid of levels where there are frailties; most steps to a side
-HEAVY, MAX_LEVELS = 0.06, 8
+HEAVY, MAX_LEVELS = 0.1, 8
 #: least curvature of the log density in the level, about that of its prior
 LEVEL_CURVATURE = 1.0
 

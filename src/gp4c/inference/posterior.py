@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,16 @@ SMALL_RESIDUAL = 1e-3
 OUTER_PANELS = 40
 #: distribution functions of components that are evaluated at once
 _MOST_NUMBERS = 1_000_000
+#: times up to which features are remembered: components of one length-scale share them
+_MOST_REMEMBERED = 4_000
+
+
+@lru_cache(maxsize=8)
+def _features(kernel: str, length_scale: float, inducing: bytes, x: bytes) -> Floats:
+    prior = SparsePrior(KERNELS[kernel], np.frombuffer(inducing), length_scale)
+    result = prior.features(np.frombuffer(x))
+    result.flags.writeable = False
+    return result
 
 
 @dataclass(frozen=True)
@@ -50,9 +60,15 @@ class Component:
         """The kernel factorised at the inducing inputs."""
         return SparsePrior(KERNELS[self.kernel], self.inducing, self.length_scale)
 
+    def features(self, x: Floats) -> Floats:
+        """Whitened features at unit times; many components have them in common."""
+        if len(x) > _MOST_REMEMBERED:
+            return self.prior.features(x)
+        return _features(self.kernel, self.length_scale, self.inducing.tobytes(), x.tobytes())
+
     def moments(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of f at unit times."""
-        B = self.prior.features(x)
+        B = self.features(x)
         residual = np.maximum(1.0 - (B**2).sum(axis=1), 0.0)
         mean = self.prior_mean + np.sqrt(self.variance) * (B @ self.mean)
         return mean, self.variance * (residual + ((B @ self.root) ** 2).sum(axis=1))
@@ -64,7 +80,7 @@ class Component:
         (outside, or with few inducing inputs) G has further columns for it; the rest, less than
         SMALL_RESIDUAL of γ, is in the mean of f² but not in draws, which stay smooth.
         """
-        B = self.prior.features(x)
+        B = self.features(x)
         residual = np.maximum(1.0 - (B**2).sum(axis=1), 0.0)
         G = B @ self.root
         large = np.flatnonzero(residual > SMALL_RESIDUAL)

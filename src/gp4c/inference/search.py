@@ -160,7 +160,11 @@ def _crossing(
             max_iter=15,
         )  # fmt: skip
 
-    rival, present = rough(hyper, e_step(work, hyper, start, 1e-2)), rough(best.hyper, base)
+    rival = rough(hyper, e_step(work, hyper, start, 1e-2))
+    least = base.evaluation.bound.total + log_prior(best.hyper.to_vector())[0]
+    if rival.value < least - HOPELESS_CROSSING:  # a climb from there would only leave it further
+        return None
+    present = rough(best.hyper, base)
     if rival.value < present.value - HOPELESS_CROSSING:
         return None
     rival = replace(rival, estep=best_signs(rival.work, rival.hyper, rival.estep, 1e-2))

@@ -14,8 +14,8 @@ from gp4c.inference.estep import Anderson, e_step
 from gp4c.inference.hyper import Optimum, Problem, climb, positive_start, solve_q
 from gp4c.inference.importance import log_evidence
 from gp4c.inference.integrate import (
-    CUTOFF,
     LIGHT_PATTERN,
+    TAIL,
     Weighted,
     _levels,
     _outwards,
@@ -46,7 +46,7 @@ def test_points_go_outwards_until_they_do_not_matter(step: float) -> None:
 
     points = _outwards(_Point(optimum(2.0), 0.0), 2.0, step, at)
     places = np.sort([point.optimum.hyper.mean for point in points])
-    reach = np.sqrt(2 * CUTOFF)
+    reach = np.sqrt(2 * TAIL)
     assert_allclose(np.diff(places), step)
     assert_allclose(places + places[::-1], 4.0)  # as far to the left as to the right
     assert reach < places[-1] - 2.0 <= reach + step
