@@ -44,7 +44,9 @@ def overlaps(panel: PanelCounts) -> np.ndarray:
 def regression(counts: Any, design: Any, **options: Any) -> Any:
     """The fitted Poisson regression; its identity link is one that statsmodels warns of."""
     family = options.pop("family", sm.families.Poisson())
-    return sm.GLM(counts, design, family=family, **options).fit(tol=1e-13, maxiter=500)
+    return sm.GLM(counts, design, family=family, **options).fit(
+        tol=1e-13, tol_criterion="params", maxiter=500
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
