@@ -149,3 +149,11 @@ def test_the_frailty_variance_is_estimated_by_moments(variance, rng):
     found = frailty_variance(rng.poisson(effect * expected).astype(float), expected)
     assert found == pytest.approx(variance, abs=0.04)
     assert frailty_variance(np.zeros(3), np.zeros(3)) == 0.0
+
+
+def test_without_events_nobody_differs():
+    start, stop = np.array([0.0, 1.0, 0.0]), np.array([1.0, 2.0, 2.0])
+    scores = subject_scores(start, stop, np.zeros(3), np.ones(3), np.array([0, 0, 1]), 2)
+    assert_allclose(scores.rate, 0.0)
+    assert_allclose(scores.residual, 0.0)
+    assert_allclose(statistics(scores, np.array([[0, 1]]), np.ones((1, 1))), 0.0)

@@ -121,3 +121,21 @@ def test_a_climb_that_ran_out_of_turns_is_not_converged(monkeypatch):
     again = climb_with_coefficients(problem, whole.optimum, whole.beta, **options)
     assert again.optimum.value - whole.optimum.value < 1e-4
     assert_allclose(again.beta, whole.beta, atol=1e-3)
+
+
+@pytest.mark.parametrize("free_level", [True, False])
+def test_slopes_of_the_curve_are_those_of_differences(free_level):
+    problem, hyper = task(), HYPER[None]
+    at = solved(problem, BETA, hyper)
+    integrals, q = problem.integrals(at), at.estep.q
+
+    def log_mass(v):
+        f = hyper.mean + np.sqrt(hyper.variance) * at.work.features @ v
+        return np.log(integrals.apply(f**2 + at.estep.evaluation.variance))
+
+    step = 1e-5 * np.eye(at.work.size)
+    slopes = np.array([(log_mass(q.mean + h) - log_mass(q.mean - h)) / 2e-5 for h in step]).T
+    found = problem.nuisance(at, free_level)
+    level = [np.ones((len(slopes), 1))] if free_level else []
+    assert_allclose(found.slopes, np.column_stack([*level, slopes]), rtol=1e-6, atol=1e-7)
+    assert found.penalty.tolist() == [0.0] * free_level + [1.0] * at.work.size

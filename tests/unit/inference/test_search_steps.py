@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose
 from scipy.interpolate import CubicHermiteSpline
 
 from gp4c.design.kernels import KERNELS
+from gp4c.inference import search as search_module
 from gp4c.inference.estep import natural_e_step
 from gp4c.inference.hyper import (
     MAX_INDUCING,
@@ -18,7 +19,13 @@ from gp4c.inference.hyper import (
     free_coordinates,
     solve_q,
 )
-from gp4c.inference.search import RoughPoint, _cubic_maximum, length_scale_grid, starting_points
+from gp4c.inference.search import (
+    RoughPoint,
+    _cubic_maximum,
+    length_scale_grid,
+    search,
+    starting_points,
+)
 from gp4c.inference.sparse_prior import Hyper
 from problems import observed, random_q, visits_panel, workspace
 
@@ -139,3 +146,21 @@ def test_a_neighbour_with_other_inducing_inputs_is_no_start() -> None:
     assert warm.path == cold.path
     again = solve_q(small, hyper, near, 1e-9)
     assert again.path[0] == pytest.approx(near.path[-1], abs=1e-6)  # at once where it was
+
+
+# -- the search as a whole -------------------------------------------------------------------------
+
+
+def test_signs_are_tried_only_where_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def best_signs(work: object, hyper: object, estep: object, *rest: object) -> object:
+        asked.append(hyper)
+        return estep
+
+    monkeypatch.setattr(search_module, "best_signs", best_signs)
+    task = Problem(DATA, KERNELS["se"], "pointwise", n_inducing=6)
+    search(task, tol=1e-2, n_climbs=1, signs=False)
+    assert not asked
+    search(task, tol=1e-2, n_climbs=1)
+    assert asked
