@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,3 +187,18 @@ def test_a_crossing_between_visits_is_found_where_the_present_pattern_is_sure() 
     assert best.evaluation.bound.total > positive.evaluation.bound.total + 0.5
     signs = np.sign(best.evaluation.mean[np.abs(best.evaluation.mean) > 0.3])
     assert 2 <= (np.diff(signs) != 0).sum() <= 4
+
+
+def test_f_crosses_zero_where_it_is_few_deviations_away() -> None:
+    """Nearest in standard deviations, not in units: a wide place before a narrow, smaller one."""
+    nodes = np.linspace(0.0, 1.0, 9)
+    mean = np.array([1.0, 0.3, 1.0, 0.9, 0.8, 1.0, -2.5, 3.0, 3.0])
+    deviation = np.array([0.5, 0.1, 0.5, 0.5, 2.0, 0.5, 0.5, 0.5, 0.5])
+    work = SimpleNamespace(likelihood=SimpleNamespace(grid=SimpleNamespace(nodes=nodes)))
+    at = SimpleNamespace(mean=mean, variance=deviation**2)
+    # 0.8/2, 1/0.5 at its neighbour, 2.5/0.5 and 0.3/0.1
+    assert_allclose(crossings(work, at, 4.0), [nodes[4]])  # type: ignore[arg-type]
+    assert_allclose(crossings(work, at, 10.0), [nodes[4]])  # type: ignore[arg-type]
+    mean[1] = 0.1
+    assert_allclose(crossings(work, at, 2.0), [nodes[4], nodes[1]])  # type: ignore[arg-type]
+    assert_allclose(crossings(work, at, 0.7), [nodes[4]])  # type: ignore[arg-type]
