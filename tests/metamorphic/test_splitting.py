@@ -7,6 +7,7 @@ for reasons that are tested here as well.
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from fixed_hyper import fit_at
@@ -16,6 +17,8 @@ from relations import CASES, TIMES, answers, assert_same, baseline, names, panel
 import gp4c
 from tolerances import ROUNDING, SAME_FIT
 
+#: where the maximum of an objective is that rounds at 1e-14 nat
+SAME_ARGUMENT = {"rtol": 1e-7, "atol": 1e-8}
 #: one short, one long interval without events, and one at the end of the window
 ZEROS = [("s03", 0.0, 0.75), ("s10", 3.125, 9.0), ("s05", 15.0, 15.5)]
 
@@ -38,7 +41,10 @@ def test_at_fixed_hyper_parameters_nothing_changes(count_term: str, effect: str 
         fit_at(panel_of(table), count_term=count_term, effect=effect)
         for table in (study(), split(study()))
     )
-    assert_same(answers(parts, TIMES), answers(whole, TIMES), SAME_FIT)
+    # the objective rounds at 1e-14 nat, which says where its maximum is to the root of that: 1e-7
+    # posterior deviations; with NumPy 2.0 an E-step ends 1e-8 from that of today
+    same = SAME_FIT if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else SAME_ARGUMENT
+    assert_same(answers(parts, TIMES), answers(whole, TIMES), same)
     assert_allclose(parts.objective_, whole.objective_, **ROUNDING)
 
 
