@@ -93,7 +93,7 @@ def test_only_the_first_of_several_estimators_has_a_band(smooth, stepwise, ax):
 @pytest.mark.parametrize("scale", [1.0, 8.0, 400.0])
 def test_the_ratio_is_on_a_log_scale_with_one_marked(ax, scale):
     comparison = SimpleNamespace(
-        panel=SimpleNamespace(window=(0.0, 10.0), time_unit="years"),
+        panel=SimpleNamespace(window=(0.0, 10.0), time_unit="years", time_origin=None),
         groups=["a", "b"],
         ratio=lambda t, curve, pair: 0.5 + 0.01 * t,
         ratio_band=lambda t, level, curve, pair: ((0.4 + 0 * t) / scale, (1.1 + 0 * t) * scale),
