@@ -126,7 +126,7 @@ def _rows(model: Any, panel: PanelCounts) -> float:
 
 def _local_em(cells: int, entries: int, panel: PanelCounts) -> float:
     """Sparse intervals by cells and folds; kernel weights of the narrowest bandwidth."""
-    return 15e6 + 1200.0 * _NUMBER * cells + 100.0 * entries
+    return 8e6 + 4400.0 * _NUMBER * cells + 66.0 * entries
 
 
 def _npmle(cells: int, entries: int, panel: PanelCounts) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,35 @@ def test_what_grows_with_the_square_of_the_visit_times_and_what_does_not() -> No
     for model in (gp4c.NPMPLE(), gp4c.HomogeneousPoisson(), gp4c.GP4C.paper()):
         assert growth(model) == pytest.approx(1.0, abs=0.05), model
     assert 1.0 < growth(gp4c.LocalEM()) < 2.0  # its matrix of intervals by cells is sparse
+
+
+def consecutive_visits(n_visits: int, n_subjects: int = 3) -> gp4c.PanelCounts:
+    """Few subjects who are seen very often, so that visit times decide and not intervals."""
+    rng = np.random.default_rng(0)
+    cuts = np.sort(rng.uniform(0.0, 10.0, (n_subjects, n_visits + 1)), axis=1)
+    return gp4c.PanelCounts.from_frame(
+        {
+            "subject": np.repeat(np.arange(n_subjects), n_visits),
+            "start": cuts[:, :-1].ravel(),
+            "stop": cuts[:, 1:].ravel(),
+            "count": rng.poisson(0.02, n_subjects * n_visits),
+        }
+    )
+
+
+@pytest.mark.filterwarnings("ignore::gp4c.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n_visits", [80, 700])
+def test_local_em_takes_what_was_foreseen_of_subjects_who_are_seen_often(n_visits: int) -> None:
+    model = gp4c.LocalEM(n_splits=2, max_iter=2)
+    model.fit(consecutive_visits(10))  # imports and caches are not the fit's
+    panel = consecutive_visits(n_visits)
+    tracemalloc.start()
+    try:
+        model.fit(panel)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak / 1.5 < expected_peak(model, panel) < 1.5 * peak
 
 
 def test_what_is_asked_for_costs() -> None:
