@@ -118,10 +118,12 @@ def mutation_table(path=TESTS / "mutation" / "results.json"):
 
 
 def survivors_sentence(path=TESTS / "mutation" / "results.json"):
-    """What a reader of the survivors decided."""
-    verdicts = Counter(s["verdict"] for s in read(path)["survivors"])
+    """What a reader of the survivors decided, and the rate without those that change nothing."""
+    found = read(path)
+    verdicts = Counter(s["verdict"] for s in found["survivors"])
     listed = ", ".join(f"{number} {verdict}" for verdict, number in sorted(verdicts.items()))
-    return f"Of the survivors: {listed}."
+    rate = found["kill_rate_without_equivalent"]
+    return f"Of the survivors: {listed}. Without the equivalent ones {rate:.1%} were killed."
 
 
 def versions_table(path=ROOT / "requirements" / "tested.json"):

@@ -31,6 +31,15 @@ def figures(entries):
     }
 
 
+def without_equivalent(total, survivors):
+    """Kills among the mutants that are not known to do the same as the original."""
+    same = sum(survivor["verdict"] == "equivalent" for survivor in survivors)
+    return {
+        "equivalent": same,
+        "kill_rate_without_equivalent": round(total["killed"] / (total["mutants"] - same), 4),
+    }
+
+
 def change(entry):
     """How a survivor is named in the file of reviews."""
     return f"{entry['module']}: {entry['before']} -> {entry['after']}"
@@ -56,12 +65,11 @@ def summary(entries, known, about):
         for entry in sorted(entries, key=lambda e: (e["module"], e["line"], e["operator"]))
         if entry["outcome"] == "survived"
     ]
+    total = figures(entries)
     return {
         **about,
-        "folders": {
-            **{name: figures(found) for name, found in by_folder.items()},
-            "all": figures(entries),
-        },
+        **without_equivalent(total, survivors),
+        "folders": {**{name: figures(found) for name, found in by_folder.items()}, "all": total},
         "modules": dict(sorted(Counter(entry["module"] for entry in entries).items())),
         "survivors": survivors,
     }

@@ -94,7 +94,11 @@ def test_figures_count_timeouts_as_kills_and_name_what_was_not_reviewed():
     assert found["folders"]["all"]["kill_rate"] == 0.75
     assert [s["verdict"] for s in found["survivors"]] == ["not reviewed"]
     reviews = {"gp4c/models/a.py: a -> b": {"verdict": "equivalent", "reason": "same"}}
-    assert report.summary(entries, reviews, {})["survivors"][0]["reason"] == "same"
+    reviewed = report.summary(entries, reviews, {})
+    assert reviewed["survivors"][0]["reason"] == "same"
+    # three of four were killed, and the fourth is no mutant
+    assert (found["equivalent"], found["kill_rate_without_equivalent"]) == (0, 0.75)
+    assert (reviewed["equivalent"], reviewed["kill_rate_without_equivalent"]) == (1, 1.0)
 
 
 def test_coverage_is_counted_by_folder():
@@ -106,3 +110,32 @@ def test_coverage_is_counted_by_folder():
     assert list(found) == ["all", "data", "top"]
     assert found["all"]["percent"] == 80.0
     assert found["data"]["branch_percent"] == 50.0
+
+
+def test_tests_are_chosen_by_the_lines_they_run_and_new_ones_by_themselves(tmp_path):
+    import selection
+    from coverage import CoverageData
+
+    def ran(path, tests):
+        data = CoverageData(str(tmp_path / path))
+        for test, lines in tests.items():
+            data.set_context(f"{test}|run")
+            data.add_lines({"/src/pkg/m.py": lines})
+        data.write()
+
+    cases = {"a.py::slow": 8.0, "a.py::quick": 0.1, "test_m.py::own": 2.0, "b.py::other": 0.2}
+    rows = "".join(
+        f'<testcase file="{f}" name="{n}" time="{seconds}"/>'
+        for (f, _, n), seconds in ((case.partition("::"), s) for case, s in cases.items())
+    )
+    (tmp_path / ".coverage.xml").write_text(f"<testsuite>{rows}</testsuite>")
+    ran(".coverage", {"a.py::slow": [3], "a.py::quick": [3], "test_m.py::own": [3],
+                      "b.py::other": [9]})  # fmt: skip
+    found = selection.Selection(tmp_path)
+    assert found.tests("pkg/m.py", (2, 4), 5.0) == ["test_m.py::own", "a.py::quick"]
+    assert found.tests("pkg/m.py", (2, 4), 50.0)[-1] == "a.py::slow"
+    assert found.added("pkg/m.py", (2, 4), 5.0) == []
+    ran(".coverage_added", {"n.py::here": [3], "n.py::there": [7]})
+    again = selection.Selection(tmp_path, busy=4.0)
+    assert again.added("pkg/m.py", (2, 4), 5.0) == ["n.py::here", "n.py::there"]
+    assert again.tests("pkg/m.py", (2, 4), 5.0)[-1] == "a.py::slow"  # two seconds when quiet
