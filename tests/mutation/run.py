@@ -74,6 +74,8 @@ def tried_on(mutant: Mutant, tests: list[str], limit: float, reached: int) -> En
     finder = Mutated(mutant.name, SRC / mutant.module, source)
     began = time.monotonic()
     outcome, test = attempt(finder, tests, ROOT, 3 * limit + 15) if tests else (SURVIVED, "")
+    if test == UNREADABLE and attempt(None, tests, ROOT, 3 * limit + 15)[0] != SURVIVED:
+        raise SystemExit(f"{tests} fail although nothing was changed")
     return {
         "key": key(mutant),
         **asdict(mutant),
