@@ -1,5 +1,6 @@
 """The command line as its users meet it: output, files, exit codes, no tracebacks."""
 
+import inspect
 import re
 import shlex
 import signal
@@ -352,6 +353,14 @@ def test_every_command_has_help_with_an_example_that_runs(command, workplace):
     usage = run(f"{command.__name__} --help")
     assert usage.exit_code == 0
     assert "Example: gp4c" in usage.stdout
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.__name__)
+def test_paragraphs_of_a_help_keep_their_lines_on_a_terminal(command):
+    # ends of lines are kept, so that a longer one leaves a word alone on the next
+    for paragraph in inspect.cleandoc(command.__doc__).split("\n\n"):
+        lines = paragraph.splitlines()
+        assert len(lines) == 1 or max(map(len, lines)) <= 78
 
 
 def test_help_and_version():

@@ -50,11 +50,10 @@ def fit(
 ) -> None:
     """Estimate the event rate and the mean number of events over time, with bands.
 
-    Prints a summary; with --out also writes the fitted model (fit.json), its curves
-    (curves.csv), effects of covariates (effects.csv), plots and the summary.
+    Prints a summary; with --out also writes the fitted model (fit.json), its
+    curves (curves.csv), effects of covariates (effects.csv), plots, the summary.
 
-    Parquet files in a folder, or named by a pattern such as visits/*.parquet, are one table, which
-    may be larger than memory.
+    Parquet files in a folder or of a pattern such as visits/*.parquet are one table.
 
     Example: gp4c fit visits.csv --out results
     """

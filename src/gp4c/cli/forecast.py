@@ -59,8 +59,9 @@ def forecast(
 ) -> None:
     """Forecast the number of events in a window, with an interval, from a saved fit.
 
-    Prints the forecast; with --out also writes forecast.csv and a fan plot. Times are numbers, or
-    dates such as 2024-01-31 where the data had dates.
+    Prints the forecast; with --out also writes forecast.csv and a fan plot.
+
+    Times are numbers, or dates such as 2024-01-31 where the data had dates.
 
     Example: gp4c forecast results/fit.json --from 9 --to 12
 

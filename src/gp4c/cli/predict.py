@@ -49,8 +49,9 @@ def predict(
 ) -> None:
     """Evaluate a saved fit: rate and mean number of events at chosen times, with bands.
 
-    Prints CSV, or writes predictions.csv into --out. Times are numbers, or dates such as
-    2024-01-31 where the data had dates.
+    Prints CSV, or writes predictions.csv into --out.
+
+    Times are numbers, or dates such as 2024-01-31 where the data had dates.
 
     Example: gp4c predict results/fit.json --from 0 --to 6 --points 7
 
