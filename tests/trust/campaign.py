@@ -74,10 +74,18 @@ def resumed(place: Path, interruptions: int = 12) -> dict[str, Any]:
     assert last.returncode == 0, errors
     packed = [(place / part / "trials.jsonl.gz").read_bytes() for part in ("whole", "parts")]
     assert packed[0] == packed[1]
+    assert len(kinds) > 1, "no run was stopped before its end"
     return dict(kinds)
 
 
+def heed_interrupts() -> None:
+    """A shell that starts this in the background tells it, and all its children, to ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def main(minutes: float) -> None:
+    heed_interrupts()
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)

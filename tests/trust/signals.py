@@ -6,6 +6,7 @@ test_signals.py runs a few of these scenes, campaign.py hundreds.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 def reference(name: str, place: Path, table: Path) -> tuple[dict[str, bytes], float]:
     """Files of an undisturbed run, and its seconds."""
+    shutil.rmtree(place / "out", ignore_errors=True)  # of another scene
     began = time.monotonic()
     run = start(SCENES[name].command(place / "out", table), place)
     _, errors = run.communicate(timeout=300)
