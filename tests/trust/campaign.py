@@ -79,7 +79,7 @@ def resumed(place: Path, interruptions: int = 12) -> dict[str, Any]:
 
 
 def heed_interrupts() -> None:
-    """A shell that starts this in the background tells it, and all its children, to ignore Ctrl-C."""
+    """Do not ignore Ctrl-C, as a shell tells what it starts in the background to do."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
