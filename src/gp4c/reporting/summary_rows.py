@@ -134,10 +134,16 @@ def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) ->
     low, high = int(np.argmin(rate)), int(np.argmax(rate))
     if rate[high] > rate[low] * (1 + 1e-9):
         text = (
-            f"from {estimate(rate[low])} at {moment(times[low], unit)} "
-            f"to {estimate(rate[high])} at {moment(times[high], unit)}"
+            f"from {estimate(rate[low])} at {_when(model, times[low])} "
+            f"to {estimate(rate[high])} at {_when(model, times[high])}"
         )
         yield Row(section, "range of the rate", text, low=float(rate[low]), high=float(rate[high]))
+
+
+def _when(model: Any, time: float) -> str:
+    """A time, with its date where the data had dates."""
+    text, date = moment(time, model.time_unit_), TimeAxis.of(model).date(time)
+    return text if date is None else f"{text} ({date})"
 
 
 def _crude_row(model: Any, section: str, average: float) -> Iterator[Row]:

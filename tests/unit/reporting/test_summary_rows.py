@@ -12,7 +12,7 @@ from gp4c.reporting.curves import curves_of
 from gp4c.reporting.panel_picture import label_step
 from gp4c.reporting.subject_plots import _effect_of
 from gp4c.reporting.summary import summarise
-from gp4c.reporting.summary_rows import _compression, _result_rows, warnings_of
+from gp4c.reporting.summary_rows import _compression, _result_rows, _when, warnings_of
 
 SIZES = {"n_rows": 12_000, "n_intervals": 400, "error": 2e-5, "relative_error": 3e-9}
 
@@ -141,3 +141,11 @@ def test_a_crude_rate_is_not_that_of_average_covariates():
         panel
     )
     assert crude(model)[0].text.endswith("higher because the average is that of average covariates")
+
+
+def test_times_of_a_calendar_have_dates(quiet):
+    frame = {"subject": [1], "start": ["2024-01-01"], "stop": ["2024-04-10"], "count": [5]}
+    dated = gp4c.HomogeneousPoisson().fit(gp4c.PanelCounts.from_frame(frame))
+    assert _when(dated, 40.0) == "40 days (2024-02-10)"
+    assert _when(quiet, 4.0) == "time 4"
+    assert summarise(dated)["window"].text == "0 to 100 days (2024-01-01 to 2024-04-10)"
