@@ -28,7 +28,7 @@ from gp4c.inference.priors import weak_prior
 from gp4c.inference.shape import shape_laplace
 from gp4c.inference.signs import best_signs, competing
 from gp4c.inference.sparse_prior import Hyper
-from problems import observed, visits_panel
+from problems import log_integral_over_shape, observed, visits_panel
 
 
 def optimum(place: float) -> Optimum:
@@ -131,15 +131,5 @@ def test_heavy_patterns_of_signs_get_their_share() -> None:
 
 
 def test_laplace_s_integral_over_the_shape_is_that_of_quadrature(with_frailty: Optimum) -> None:
-    exposure, at = with_frailty.work.likelihood.exposure, with_frailty.estep.evaluation
-    moment, log_shapes = at.mean**2 + at.variance, np.linspace(-4, 8, 1201)
-
-    def density(log_shape: float) -> float:
-        vector = with_frailty.hyper.to_vector()
-        vector[3] = log_shape
-        return weak_prior(vector)[0] - exposure(moment, float(np.exp(log_shape)))[0]
-
-    values = np.array([density(x) for x in log_shapes])
-    peak = density(float(np.log(with_frailty.hyper.shape)))
-    brute = np.log(np.trapezoid(np.exp(values - peak), log_shapes))
+    brute = log_integral_over_shape(with_frailty, weak_prior)
     assert_allclose(shape_laplace(with_frailty, weak_prior), brute, atol=0.05)

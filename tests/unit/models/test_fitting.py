@@ -12,7 +12,7 @@ from gp4c.inference.hyper import Problem
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import search
 from gp4c.models.fitting import choose_effect
-from problems import observed, visits_panel
+from problems import log_integral_over_shape, observed, visits_panel
 
 
 def task(frailty: float | None, n_subjects: int = 25) -> Problem:
@@ -25,18 +25,7 @@ def test_frailty_counts_with_its_shape_integrated_out() -> None:
     found = choose_effect(problem, "learn")
     gamma = problem.variant(effect="gamma")
     best = search(gamma, log_prior=weak_prior, tol=1e-2, n_climbs=1, signs=False)[0]
-    exposure, at = best.work.likelihood.exposure, best.estep.evaluation
-    moment = at.mean**2 + at.variance
-    log_shapes = np.linspace(-6, 14, 2001)
-
-    def density(log_shape: float) -> float:
-        vector = best.hyper.to_vector()
-        vector[3] = log_shape
-        return weak_prior(vector)[0] - exposure(moment, float(np.exp(log_shape)))[0]
-
-    values = np.array([density(x) for x in log_shapes])
-    peak = density(float(np.log(best.hyper.shape)))
-    over_shapes = np.log(np.trapezoid(np.exp(values - peak), log_shapes))
+    over_shapes = log_integral_over_shape(best, weak_prior)
     assert abs(over_shapes) > 0.2
     assert abs(found.gamma - best.value - over_shapes) < 0.15
     assert found.effect == "gamma"
