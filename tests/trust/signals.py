@@ -97,13 +97,14 @@ def interrupt(name: str, place: Path, table: Path, whole: dict[str, bytes], dela
     out = place / "out"
     code, errors = send(SCENES[name].command(out, table), place, signal.SIGINT, delay)
     found = files_in(out)
+    if code == -signal.SIGINT and ", in main" not in errors:  # Python's own end, and its message
+        assert not found
+        return "before the program began"
     assert "Traceback" not in errors, errors
     assert "Exception ignored" not in errors, errors
     if code == 0:
         assert found == whole
         return "too late"
-    if code == -signal.SIGINT and not errors:
-        return "before Python was up"
     assert code == 130, (code, errors)
     assert errors.splitlines()[-1] == "gp4c: interrupted", errors
     assert found in ({}, whole), sorted(found)
