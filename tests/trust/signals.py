@@ -97,9 +97,9 @@ def interrupt(name: str, place: Path, table: Path, whole: dict[str, bytes], dela
     out = place / "out"
     code, errors = send(SCENES[name].command(out, table), place, signal.SIGINT, delay)
     found = files_in(out)
-    # Python's own start or end, and its message if there is one
-    outside = ", in main" not in errors and ("KeyboardInterrupt" in errors or not errors)
-    if code in (1, -signal.SIGINT) and outside:
+    # Python's own start or end, whose message, if there is one, is not ours
+    interrupted = code == -signal.SIGINT or (code == 1 and "KeyboardInterrupt" in errors)
+    if interrupted and ", in main" not in errors:
         assert found in ({}, whole), sorted(found)
         return "after its end" if found else "before the program began"
     assert "Traceback" not in errors, errors
