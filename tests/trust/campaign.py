@@ -67,7 +67,8 @@ def resumed(place: Path, interruptions: int = 12) -> dict[str, Any]:
             command(place / "parts"), place, number, rng.uniform(0.2, 0.6) * seconds
         )
         assert "Traceback" not in errors, errors
-        assert code != 130 or "the same command goes on from there" in errors, errors
+        done = "150 of 150 trials" in errors  # only tables and figures are left then
+        assert code != 130 or done or "the same command goes on from there" in errors, errors
         kinds[f"{number.name}: exit {code}"] += 1
     last = signals.start(command(place / "parts"), place)
     _, errors = last.communicate()
