@@ -33,6 +33,8 @@ _NEWTON_STEPS, _NEWTON_GAIN = 25, 1e-3
 #: fewest draws of a component, half of them mirror images; nats behind the best at which a
 #: component is left at Laplace's value
 _LEAST_DRAWS, _NEGLIGIBLE = 32, 12.0
+#: least ∫f²: counts where f is zero are all but impossible, not quite
+_LEAST_MASS = 1e-100
 #: numbers held at once
 _MOST_NUMBERS = 20_000_000
 
@@ -62,9 +64,8 @@ class CountLaw:
         else:
             effects = np.ones(rows.n_subjects) if self.weights is None else self.weights
         exposure = np.bincount(rows.interval, rows.exposure * effects[rows.subject], J)
-        safe = np.maximum(integrals, 1e-300)
-        slope = (self._count / safe - exposure) @ jacobian
-        scaled = jacobian * np.sqrt(exposure / safe)[:, None]
+        slope = (self._count / integrals - exposure) @ jacobian
+        scaled = jacobian * np.sqrt(exposure / integrals)[:, None]
         information = scaled.T @ scaled
         if self._frail:  # what the frailties leave of it: −(α + m)/(α + R)² ∇R ∇Rᵀ
             at_once = max(_MOST_NUMBERS // len(rows.count), 1)
@@ -101,15 +102,16 @@ class _Curve:
             parts = np.split(xi, range(at_once, xi.shape[1], at_once), axis=1)
             return np.concatenate([self.value(part) for part in parts])
         f = self.mean[:, None] + self.factor @ xi
-        masses = self.rate * np.maximum(self.integrals.apply(f * f), 0.0)
+        masses = self.rate * np.maximum(self.integrals.apply(f * f), _LEAST_MASS)
         return self.law.log_likelihood(masses.T)
 
     def around(self, xi: Floats) -> tuple[float, Floats, Floats]:
         """ℓ(ξ) − |ξ|²/2, its gradient, and its Fisher curvature."""
         f = self.mean + self.factor @ xi
-        masses = self.rate * np.maximum(self.integrals.apply(f * f), 0.0)
+        masses = self.rate * np.maximum(self.integrals.apply(f * f), _LEAST_MASS)
         jacobian = 2 * self.rate * self.integrals.apply(f[:, None] * self.factor)
-        slope, information = self.law.slope_and_information(masses, jacobian)
+        with np.errstate(over="ignore", invalid="ignore"):  # where f is all but zero
+            slope, information = self.law.slope_and_information(masses, jacobian)
         value = float(self.law.log_likelihood(masses[None])[0]) - float(xi @ xi) / 2
         return value, slope - xi, information + np.eye(len(xi))
 
@@ -129,6 +131,9 @@ class _Proposal:
         xi = np.zeros(curve.factor.shape[1])
         here, slope, information = curve.around(xi)
         for _ in range(_NEWTON_STEPS):
+            if not (np.all(np.isfinite(slope)) and np.all(np.isfinite(information))):
+                information = np.eye(len(xi))  # as the posterior proposes
+                break
             step, share = np.linalg.solve(information, slope), 1.0
             expected_gain = float(slope @ step) / 2
             while (there := curve.around(xi + share * step))[0] < here and share > 1e-3:

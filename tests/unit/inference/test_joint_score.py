@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -125,3 +126,11 @@ def test_models_score_as_the_mean_over_draws_where_that_is_accurate(effect: str 
     assert_allclose(ours, theirs, atol=STANDARD_ERRORS * float(np.hypot(our_error, their_error)))
     assert model.score(few) == ours
     assert_allclose(model.score(few, constant=True), ours - few.log_factorials)
+
+
+def test_counts_where_f_is_zero_have_a_finite_score() -> None:
+    nowhere = replace(component(mean=0.0), mean=np.zeros(2), root=np.zeros((2, 2)))
+    law, rng = CountLaw(rows()), np.random.default_rng(0)
+    score, _ = joint_log_likelihood(Posterior((nowhere,), WINDOW, RATE), START, STOP, law, 64, rng)
+    assert np.isfinite(score)
+    assert score < -1000
