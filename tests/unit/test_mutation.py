@@ -114,7 +114,8 @@ def test_coverage_is_counted_by_folder():
 
 def test_tests_are_chosen_by_the_lines_they_run_and_new_ones_by_themselves(tmp_path):
     import selection
-    from coverage import CoverageData
+
+    CoverageData = pytest.importorskip("coverage").CoverageData
 
     def ran(path, tests):
         data = CoverageData(str(tmp_path / path))
