@@ -16,6 +16,7 @@ import pytest
 import gp4c
 from gp4c.exceptions import ModelFileError
 from gp4c.models import persistence
+from peaks import traced_peak
 from problems import visits_panel
 
 HERE = Path(__file__).parent
@@ -114,15 +115,12 @@ def test_a_file_larger_than_memory_is_refused_before_it_is_read(
 
 
 def test_the_estimate_of_memory_is_near_the_peak(tmp_path: Path) -> None:
-    import tracemalloc
-
     rng = np.random.default_rng(1)
     body = {"values": rng.normal(size=300_000).tolist(), "texts": ["abcdef"] * 20_000}
     content = json.dumps(body).encode()
-    tracemalloc.start()
-    persistence._digest(persistence._canonical(persistence._parse(content, "file")))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = traced_peak(
+        lambda: persistence._digest(persistence._canonical(persistence._parse(content, "file")))
+    )
     estimate = persistence._memory_to_parse(content)
     # since Python 3.13 JSON is written into one buffer, no longer as a list of pieces
     assert peak < estimate < (3 if sys.version_info < (3, 13) else 5) * peak

@@ -6,7 +6,6 @@ import gzip
 import io
 import subprocess
 import sys
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from gp4c.data import content
 from gp4c.exceptions import GP4CError, NotEnoughMemoryError
 from gp4c.models import footprint
 from gp4c.models.footprint import expected_peak
+from peaks import traced_peak
 
 POINTWISE: dict[str, Any] = {"count_term": "pointwise", "hyper": "optimize"}
 
@@ -48,12 +48,7 @@ def panel(n_subjects: int, n_intervals: int) -> gp4c.PanelCounts:
 def test_the_estimate_is_near_the_measured_peak(model: Any, size: tuple[int, int]) -> None:
     model.fit(panel(5, 3))  # imports and caches are not the fit's
     data = panel(*size)
-    tracemalloc.start()
-    try:
-        model.fit(data)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = traced_peak(lambda: model.fit(data))
     assert peak / 2 < expected_peak(model, data) < peak * 2
 
 

@@ -179,7 +179,7 @@ def joint_log_likelihood(
     """
 
     def curves() -> Iterator[_Curve]:  # made twice: all at once may not fit into memory
-        for component, integrals, grid in posterior._integrators(start, stop):
+        for component, integrals, grid in posterior.integrators(start, stop):
             yield _Curve(law, integrals, posterior.rate, *component.spread(grid.nodes)[:2])
 
     proposals = [_Proposal.of(curve) for curve in curves()]

@@ -210,7 +210,7 @@ class Posterior:
     def expected_integral(self, start: Floats, stop: Floats) -> Floats:
         """E ∫ λ over each (start, stop], in closed form on the grid."""
         total = np.zeros(len(start))
-        for component, integrals, grid in self._integrators(start, stop):
+        for component, integrals, grid in self.integrators(start, stop):
             mean, variance = component.moments(grid.nodes)
             total += component.weight * integrals.apply(mean**2 + variance)
         return self.rate * total
@@ -249,16 +249,17 @@ class Posterior:
         """Draws of ∫ λ over each interval, jointly, shape (size, len(start))."""
         parts = []
         shares = dict(enumerate(n for _, n in self._shares(size, rng)))
-        for index, (component, integrals, grid) in enumerate(self._integrators(start, stop)):
+        for index, (component, integrals, grid) in enumerate(self.integrators(start, stop)):
             draws = component.draw(grid.nodes, shares[index], rng)
             parts.append(np.maximum(integrals.apply(draws**2), 0.0))
         return np.asarray(self.rate * np.concatenate(parts, axis=1).T)
 
     # -- pieces -------------------------------------------------------------------------------
 
-    def _integrators(
+    def integrators(
         self, start: Floats, stop: Floats
     ) -> Iterator[tuple[Component, IntervalIntegrals, Grid]]:
+        """Each component with a grid that resolves it, and integrals over intervals on it."""
         low, high = self.unit(start), self.unit(stop)
         for component in self.components:
             grid = component.grid(low.min(initial=0.0), high.max(initial=1.0))
@@ -272,7 +273,7 @@ class Posterior:
         With f = μ + Gξ: H = ∫ GᵀG, l = ∫ Gᵀμ; κ₁ = ∫ μ² + tr H, κ₂ = 2 tr H² + 4 lᵀl,
         κ₃ = 8 tr H³ + 24 lᵀHl. The independent part of the residual enters κ₁ only.
         """
-        for component, integrals, grid in self._integrators(start, stop):
+        for component, integrals, grid in self.integrators(start, stop):
             mean, G, residual = component.spread(grid.nodes)
             linear = integrals.apply(G * mean[:, None])
             first = integrals.apply(mean**2 + residual)

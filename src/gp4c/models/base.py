@@ -211,3 +211,12 @@ def _is_fitted_name(name: str) -> bool:
 
 def _same(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and bool(value == default))
+
+
+def average_exposure(model: Any) -> float:
+    """Units at risk of the subjects of a fit, averaged over time; 1 if they are not known."""
+    known: dict[str, float] = getattr(model, "data_summary_", None) or {}
+    at_risk, observed = known.get("exposure_time", 0.0), known.get("observed_time", 0.0)
+    if not observed or abs(at_risk - observed) <= 1e-9 * observed:
+        return 1.0
+    return at_risk / observed

@@ -51,9 +51,9 @@ class CovariateModel(GaussianProcessModel):
             the model, which rely on its law of the counts; or the jackknife over subjects, a
             little larger and better than the sandwich for fewer than about 100 subjects.
         """
-        self._check_fitted()
         from gp4c.models.effects import no_effects  # only now: most fits have no covariates
 
+        self._check_fitted()
         known = self._effects()
         return no_effects() if known is None else known.table(level, errors)
 
@@ -157,18 +157,10 @@ class CovariateModel(GaussianProcessModel):
         if covariates is None:
             return super().intensity_band(t, level, kind, extrapolate=extrapolate)
         posterior = self._posterior()
-        low, high = self._covariate_band(
+        return self._covariate_band(
             t, level, kind, covariates, extrapolate, self._draw_intensities,
-            posterior.intensity_quantile,
+            posterior.intensity_quantile, posterior.intensity_lower,
         )  # fmt: skip
-        # a factor leaves zero where it is
-        tail = np.array(self._tails(level, kind, self._draw_intensities)[:1])
-
-        def share(x: Floats) -> Floats:
-            quantile = np.maximum(posterior.intensity_quantile(x, tail)[0], 1e-300)
-            return np.asarray(posterior.intensity_lower(x, tail)[0] / quantile)
-
-        return low * self._evaluate(t, share, extrapolate), high
 
     def cumulative_band(
         self,
@@ -273,10 +265,13 @@ class CovariateModel(GaussianProcessModel):
         extrapolate: bool,
         draw: Any,
         quantiles: Any,
+        lower: Any = None,
     ) -> tuple[Any, Any]:
         """Quantiles of the curve times exp(βᵀz), β normal around its estimate.
 
-        At average covariates curve and coefficients are nearly independent.
+        At average covariates curve and coefficients are nearly independent. Where `lower`, the
+        curve's own lower edge, is below its quantile, so is the product's, in proportion: a
+        factor leaves zero where it is.
         """
         from gp4c.inference.covariates import PRODUCT_SCORES, product_quantiles
 
@@ -288,6 +283,9 @@ class CovariateModel(GaussianProcessModel):
         factor = float(np.exp(known.log_factor(z)))
         curve = quantiles(x.ravel(), ndtr(PRODUCT_SCORES))
         low, high = factor * product_quantiles(curve, known.deviation(z), np.array(tails))
+        if lower is not None:
+            at, tail = x.ravel(), np.array(tails[:1])
+            low = low * lower(at, tail)[0] / np.maximum(quantiles(at, tail)[0], 1e-300)
         if x.ndim == 0:
             return float(low[0]), float(high[0])
         return low.reshape(x.shape), high.reshape(x.shape)

@@ -132,6 +132,8 @@ class EffectChoice:
 
     def __str__(self) -> str:
         gain = self.gamma - self.without
+        if np.isinf(gain):  # a single subject, or no event
+            return "no subject effects: the data cannot tell whether subjects differ"
         if gain > CLEAR:
             return f"gamma frailty: the evidence prefers it by about {gain:.0f} nats"
         if self.effect == "gamma":

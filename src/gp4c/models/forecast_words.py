@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gp4c.data.checks import few_digits
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.models.base import average_exposure
 from gp4c.plain import per
 
 Floats = NDArray[np.float64]
@@ -25,15 +26,14 @@ def window_text(start: float, stop: float, axis: TimeAxis) -> str:
 
 def exposure_words(model: Any, asked: Any, units: Floats) -> str:
     """Say what exposure a forecast is for, where subjects had exposures and nobody chose one."""
-    sizes: dict[str, float] = getattr(model, "data_summary_", None) or {}
-    at_risk, observed = sizes.get("exposure_time", 0.0), sizes.get("observed_time", 0.0)
-    if not observed or abs(at_risk - observed) <= 1e-9 * observed:
+    average = average_exposure(model)
+    if average == 1.0:
         return ""
     if isinstance(asked, str):
         low, high = f"{units.min():.3g}", f"{units.max():.3g}"
         return f"Exposure is as last observed, {low if low == high else f'{low} to {high}'}."
     if np.ndim(asked) == 0 and float(asked) == 1.0:
-        return f"Exposure is 1; in the data it was {at_risk / observed:.3g} on average."
+        return f"Exposure is 1; in the data it was {average:.3g} on average."
     return ""
 
 

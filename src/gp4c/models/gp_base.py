@@ -158,7 +158,8 @@ class GaussianProcessModel(PanelEstimator):
     ) -> tuple[Any, Any]:
         """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`.
 
-        Quantiles come from a shifted gamma distribution with the exact first three cumulants.
+        Quantiles come from Jensen and Solomon's law with the exact first three cumulants
+        (docs/maths.md, section 7).
         """
         levels = self._tails(level, kind, self._draw_cumulatives)
         quantile = self._posterior().integral_quantile

@@ -6,23 +6,25 @@ from typing import Any
 
 from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
-from gp4c.data.sources import PanelSource
 
 
 def check_panel(model: Any, data: Any) -> None:
     """Refuse what is no panel in memory, with what makes one of it."""
+    if isinstance(data, PanelCounts):
+        return
+    from gp4c.data.sources import PanelSource  # only where it is in question
+
     name = type(model).__name__
     if isinstance(data, PanelSource):
         raise TypeError(
             f"{name} needs all rows in memory (gp4c.read_panel); of the estimators only GP4C and "
             "GP4CW fit data that are read in parts"
         )
-    if not isinstance(data, PanelCounts):
-        refuse_events(model, data)
-        raise TypeError(
-            f"{name}.fit takes a PanelCounts, not {_kind(data)}; PanelCounts.from_frame(frame) and "
-            "gp4c.read_panel(path) make one"
-        )
+    refuse_events(model, data)
+    raise TypeError(
+        f"{name}.fit takes a PanelCounts, not {_kind(data)}; PanelCounts.from_frame(frame) and "
+        "gp4c.read_panel(path) make one"
+    )
 
 
 def refuse_events(model: Any, data: Any) -> None:

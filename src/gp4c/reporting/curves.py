@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import NoIntensityError, NotFittedError
 from gp4c.inference.threads import one_blas_thread
+from gp4c.models.base import average_exposure
 from gp4c.plain import per
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def curves_of(
             time_unit=model.time_unit_,
             step=step,
             time_words=TimeAxis.of(model).words,
-            exposed=has_exposure(model),
+            exposed=average_exposure(model) != 1.0,
         )
 
 
@@ -186,14 +187,6 @@ def _posterior_bands(
         values[:, after] = posterior.integral_quantile(start, times[after], tails.ravel())
     pairs = values.reshape(len(levels), 2, len(times))
     return {level: (pair[0], pair[1]) for level, pair in zip(levels, pairs, strict=True)}
-
-
-def has_exposure(model: Any) -> bool:
-    """Whether the subjects of a fit had exposures other than 1; False if that is not known."""
-    known: dict[str, float] = getattr(model, "data_summary_", None) or {}
-    if "observed_time" not in known:
-        return False
-    return abs(known["exposure_time"] - known["observed_time"]) > 1e-9 * known["observed_time"]
 
 
 def is_step(model: Any) -> bool:

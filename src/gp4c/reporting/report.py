@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.models.base import average_exposure
 from gp4c.reporting import report_figures as figures
-from gp4c.reporting.curves import AT_EXPOSURE, Curves, curves_of, has_exposure, ratio_times
+from gp4c.reporting.curves import AT_EXPOSURE, Curves, curves_of, ratio_times
 from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.report_method import BIBTEX, PAPER, method_paragraph
 from gp4c.reporting.report_page import (
@@ -151,7 +152,7 @@ class Report:
         if sizes is not None:
             n = [_size(sizes, key) for key in ("n_subjects", "n_intervals", "n_events")]
             lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
-        exposed = AT_EXPOSURE if has_exposure(self.first) else ""
+        exposed = AT_EXPOSURE if average_exposure(self.first) != 1.0 else ""
         cards = []
         for name, summary in self.summaries.items():
             row = summary["mean number of events"]

@@ -11,7 +11,8 @@ import numpy as np
 
 from gp4c.data.checks import plural
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.reporting.curves import AT_EXPOSURE, N_POINTS, Curves, bands_of, has_exposure, is_step
+from gp4c.models.base import average_exposure
+from gp4c.reporting.curves import AT_EXPOSURE, N_POINTS, Curves, bands_of, is_step
 from gp4c.reporting.effect_rows import effect_text, has_effects, references
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent
 
@@ -99,7 +100,11 @@ def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Ro
 
 def _for_whom(model: Any) -> str:
     who = "at average covariates" if has_effects(model) else "per subject"
-    return f"{who}{AT_EXPOSURE if has_exposure(model) else ''}"
+    return who + _at_exposure(model)
+
+
+def _at_exposure(model: Any) -> str:
+    return AT_EXPOSURE if average_exposure(model) != 1.0 else ""
 
 
 def _effect_rows(model: Any, level: float) -> Iterator[Row]:
@@ -125,8 +130,8 @@ def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) ->
     """Average, lowest and highest rate of the window."""
     unit, (start, end) = model.time_unit_, model.window_
     average = total / (end - start)
-    at_exposure = AT_EXPOSURE if has_exposure(model) else ""
-    yield Row(section, "average rate", f"{estimate(average)} {per(unit)}{at_exposure}", average)
+    said = f"{estimate(average)} {per(unit)}{_at_exposure(model)}"
+    yield Row(section, "average rate", said, average)
     yield from _crude_row(model, section, average)
     times = np.linspace(start, end, N_POINTS)
     same = curves is not None and np.array_equal(curves.times, times)

@@ -47,7 +47,7 @@ def by_quadrature(posterior: Posterior, law: CountLaw) -> float:
     """The trapezoid rule in the two directions of each component."""
     nodes = np.linspace(-6.0, 6.0, 481)
     values = []
-    for c, integrals, grid in posterior._integrators(START, STOP):
+    for c, integrals, grid in posterior.integrators(START, STOP):
         mean, factor, _ = c.spread(grid.nodes)
         assert factor.shape[1] == 2
         xi = np.array(list(itertools.product(nodes, repeat=2))).T

@@ -72,3 +72,13 @@ def test_an_optimised_level_keeps_its_spread_except_in_the_paper_s_bound() -> No
     assert_allclose(spread, panel.n_events**-0.5, rtol=0.25)
     paper = gp4c.GP4C(effect=None, hyper="optimize", count_term="lemma2").fit(panel)
     assert len(paper.posterior_.components) == 1
+
+
+@pytest.mark.parametrize("counts", [[0, 0], [3]])
+def test_where_nothing_is_known_of_differences_that_is_said(counts: list[int]) -> None:
+    who = np.arange(len(counts))
+    panel = gp4c.PanelCounts.from_frame(
+        {"subject": who, "start": 0.0 * who, "stop": 1.0 + who, "count": counts}
+    )
+    choice = gp4c.GP4C(count_term="pointwise", hyper="optimize").fit(panel).effect_choice_
+    assert choice == "no subject effects: the data cannot tell whether subjects differ"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import gp4c
 from gp4c.models.footprint import expected_peak
+from peaks import traced_peak
 from problems import visits_panel
 
 MODELS = [
@@ -78,12 +78,7 @@ def test_local_em_takes_what_was_foreseen_of_subjects_who_are_seen_often(n_visit
     model = gp4c.LocalEM(n_splits=2, max_iter=2)
     model.fit(consecutive_visits(10))  # imports and caches are not the fit's
     panel = consecutive_visits(n_visits)
-    tracemalloc.start()
-    try:
-        model.fit(panel)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = traced_peak(lambda: model.fit(panel))
     assert peak / 1.5 < expected_peak(model, panel) < 1.5 * peak
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pickle
-import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 import gp4c
 from gp4c.models import persistence
+from peaks import traced_peak
 from problems import visits_panel
 
 CONTENTS = {
@@ -26,12 +26,7 @@ CONTENTS = {
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
 def test_reading_takes_no_more_than_was_foreseen(content: Any) -> None:
     text = json.dumps(content, separators=(",", ":")).encode()
-    tracemalloc.start()
-    try:
-        json.loads(text)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = traced_peak(lambda: json.loads(text))
     assert peak < persistence._memory_to_parse(text) < 10 * peak
 
 
