@@ -23,6 +23,7 @@ BENCHMARKS = (
     "covariate_coverage",
     "forecast_pit",
     "speed",
+    "count_terms_time",
     "synthetic_a",
     "scale",
     "sampler",

@@ -26,15 +26,15 @@ from gp4c.inference.hyper import (
     LogPrior,
     Optimum,
     Problem,
-    scout_workspace,
     solve_q,
 )
 from gp4c.inference.importance import log_evidence
+from gp4c.inference.parts import Weighted, level_curvature
+from gp4c.inference.patterns import Turns
 from gp4c.inference.response import frailty_response
 from gp4c.inference.search import rough_climb
 from gp4c.inference.shape import shape_laplace, shape_mode
-from gp4c.inference.signs import competing, shares
-from gp4c.inference.variational import Gaussian
+from gp4c.inference.signs import crosses
 
 Floats = NDArray[np.float64]
 
@@ -52,10 +52,10 @@ TAIL = 3.5
 SIDE = 2.5
 #: points lighter than this are left out
 LIGHT = 2e-3
-#: sign patterns lighter than this are left out
-LIGHT_PATTERN = 0.01
-#: most nats by which another pattern may beat the one that the search has settled on
-MOST_GAIN = 5.0
+#: nats that sign patterns add at which their number is found at more than one point
+MANY_PATTERNS = 1.0
+#: a point shows the effect of one coordinate if the other differs by less of what this one does
+PROBE_SLACK = 0.5
 #: tolerance, in nats, of q at the points of the design
 E_TOL = 0.03
 #: most evaluations for q at a point of the design: its weight does not rest on q's being optimal
@@ -64,17 +64,6 @@ E_STEPS = 6
 LEVEL_GAIN = 0.1
 #: points heavier than this get a grid of levels where there are frailties; most steps to a side
 HEAVY, MAX_LEVELS = 0.1, 8
-#: least curvature of the log density in the level, about that of its prior
-LEVEL_CURVATURE = 1.0
-
-
-@dataclass(frozen=True)
-class Weighted:
-    """An optimum over q, its share of the posterior, and what one sd of the level adds to v."""
-
-    optimum: Optimum
-    weight: float
-    shift: Floats | None = None
 
 
 @dataclass(frozen=True)
@@ -89,12 +78,11 @@ class Integration:
 class _Point:
     """An optimum at one (a, s), and the log density there with the level integrated out.
 
-    `bare` is the log density at the optimum's own level.
+    `deviation` is that of the level, `bare` the log density at the optimum's own level.
     """
 
     optimum: Optimum
     log_density: float
-    shift: Floats | None = None
     deviation: float = 0.0
     bare: float = 0.0
 
@@ -106,8 +94,57 @@ def integrate(
     free: tuple[bool, bool, bool, bool],
     log_prior: LogPrior,
 ) -> Integration:
-    """Mixture over hyper-parameters and sign patterns around the given modes."""
+    """Mixture over hyper-parameters and sign patterns around the given modes.
+
+    An f that stays on one side of zero and one that crosses it have hyper-parameters of their own
+    and a design each.
+    """
+    side = crosses(max(peaks, key=lambda peak: peak.value).estep.evaluation)
+    alike = [peak for peak in peaks if crosses(peak.estep.evaluation) == side]
+    rivals = [peak for peak in peaks if crosses(peak.estep.evaluation) != side]
+    found = [_around(problem, family, free, log_prior) for family in (alike, rivals) if family]
+    total = float(logsumexp([family.log_evidence for family in found]))
+    parts = [
+        replace(part, weight=part.weight * float(np.exp(family.log_evidence - total)))
+        for family in found
+        for part in family.parts
+    ]
+    return Integration(_heavy(parts), total)
+
+
+def _around(
+    problem: Problem,
+    peaks: list[Optimum],
+    free: tuple[bool, bool, bool, bool],
+    log_prior: LogPrior,
+) -> Integration:
+    """Mixture around modes with one sign pattern."""
     ridge = _ridge(problem, peaks, free, log_prior)
+    points = _design(ridge, free, log_prior)
+    at_best = shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
+    heaviest = max(points, key=lambda point: point.log_density)
+    turns = Turns.at(problem, heaviest.optimum)
+    points = _with_turns(points, heaviest, turns)
+    if problem.effect == "gamma" and free[2]:
+        points = _with_levels(points, log_prior, at_best)
+    weights, total = _normalised(points)
+    pairs = zip(points, weights, strict=True)
+    parts = [Weighted(point.optimum, float(weight), point.deviation) for point, weight in pairs]
+    at = Weighted(heaviest.optimum, 1.0, heaviest.deviation)
+    return Integration(turns.mixed(_heavy(parts), at), total + at_best + turns.log_total)
+
+
+def _heavy(parts: list[Weighted]) -> list[Weighted]:
+    """Parts that are not negligible, with weights that sum to one."""
+    kept = [part for part in parts if part.weight > LIGHT]
+    total = sum(part.weight for part in kept)
+    return [replace(part, weight=part.weight / total) for part in kept]
+
+
+def _design(
+    ridge: list[Optimum], free: tuple[bool, bool, bool, bool], log_prior: LogPrior
+) -> list[_Point]:
+    """Points on and beside the ridge, with the logarithm of their cell in their density."""
     widths = _trapezoid(np.log([point.hyper.length_scale for point in ridge]))
     points: list[_Point] = []
     best = -np.inf
@@ -117,17 +154,42 @@ def integrate(
         best = max([best, *(point.log_density for point in across)])
         cell = np.log(width * step)
         points += [replace(point, log_density=point.log_density + cell) for point in across]
-    at_best = shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
-    heaviest = max(points, key=lambda point: point.log_density)
-    if problem.effect == "gamma" and free[2]:
-        points = _with_levels(points, log_prior, at_best)
-    weights, total = _normalised(points)
-    parts = [Weighted(p.optimum, float(w), p.shift) for p, w in zip(points, weights, strict=True)]
-    parts = [part for part in parts if part.weight > LIGHT]
-    weight = sum(part.weight for part in parts)
-    parts = [replace(part, weight=part.weight / weight) for part in parts]
-    parts, gain = with_sign_patterns(problem, parts, heaviest.optimum, heaviest.deviation)
-    return Integration(parts, total + at_best + gain)
+    return points
+
+
+def _with_turns(points: list[_Point], heaviest: _Point, turns: Turns) -> list[_Point]:
+    """Points with the evidence of all sign patterns, relative to that at the heaviest.
+
+    Shorter length-scales and smaller means have more patterns. Where there are many, their number
+    is found at two more points and taken to be log-linear in (ln a, s).
+    """
+    if turns.log_total < MANY_PATTERNS:
+        return points
+    place = np.array([_place(point) for point in points])
+    origin = _place(heaviest)
+    weights, _ = _normalised(points)
+    slope = np.zeros(2)
+    for axis in (0, 1):
+        apart = np.abs(place - origin)
+        alone = apart[:, 1 - axis] <= PROBE_SLACK * apart[:, axis]
+        chance = np.where(alone, weights * apart[:, axis], 0.0)
+        probe = int(np.argmax(chance))
+        if chance[probe] > 0:
+            rise = turns.log_total_at(points[probe].optimum) - turns.log_total
+            away = place[probe] - origin
+            slope[axis] = (rise - slope[0] * away[0] * axis) / away[axis]
+    gains = np.clip((place - origin) @ slope, -turns.log_total, turns.log_total)
+    return [
+        replace(point, log_density=point.log_density + float(gain))
+        for point, gain in zip(points, gains, strict=True)
+    ]
+
+
+def _place(point: _Point) -> Floats:
+    """(ln a, s) of a point."""
+    hyper = point.optimum.hyper
+    s, _ = Coordinates(hyper, hyper.mean > 0).of(hyper)
+    return np.array([np.log(hyper.length_scale), s])
 
 
 def _ridge(
@@ -245,14 +307,12 @@ def _settled(
         gradient = near.work.hyper_gradient(hyper, estep.q, estep.evaluation, False) + slope
         rise = float(np.nan_to_num(gradient) @ up) + 0.5  # of ln g, the Jacobian's
         q = frailty_response(there)  # frailties make the level less certain than the bound says
-        curvature = _level_curvature(there, q)
+        curvature = level_curvature(there, q)
         gain = rise**2 / (2 * curvature)
         if gain < LEVEL_GAIN or last:
             bare = _density(there, log_prior)
             density = bare + min(gain, 1.0) + float(np.log(2 * np.pi / curvature)) / 2
-            deviation = float(curvature**-0.5)
-            shift = _level_shift(there, q, deviation)
-            return _Point(there, density, shift, deviation, bare)
+            return _Point(there, density, float(curvature**-0.5), bare)
         level += float(np.clip(rise / curvature, -1.0, 1.0))
     raise AssertionError("the last round returns")
 
@@ -317,49 +377,3 @@ def _normalised(points: list[_Point]) -> tuple[Floats, float]:
     densities = np.array([point.log_density for point in points])
     total = float(logsumexp(densities))
     return np.exp(densities - total), total
-
-
-def _level_shift(at: Optimum, q: Gaussian, deviation: float) -> Floats:
-    """Change of v that moves f as its posterior mean moves when l rises by `deviation`.
-
-    At fixed s a rise of l scales the prior of f; the posterior follows by S(m + g L⁻¹1/2√γ).
-    """
-    prior, hyper = at.work.prior, at.hyper
-    constant = prior.inverse_factor.sum(axis=1) * hyper.mean / (2 * np.sqrt(hyper.variance))
-    return np.asarray(deviation * (q.covariance @ (q.mean + constant)))
-
-
-def level_spread(at: Optimum) -> tuple[float, Floats]:
-    """Standard deviation of the level l at an optimum, and what it adds to v."""
-    q = frailty_response(at)
-    deviation = _level_curvature(at, q) ** -0.5
-    return deviation, _level_shift(at, q, deviation)
-
-
-def _level_curvature(at: Optimum, q: Gaussian) -> float:
-    """Curvature of the log density in the level."""
-    _, up = Coordinates(at.hyper, True).direction(at.hyper)
-    return max(float(up @ expected_curvature(at.work, at.hyper, q) @ up), LEVEL_CURVATURE)
-
-
-def with_sign_patterns(
-    problem: Problem, parts: list[Weighted], at: Optimum, deviation: float = 0.0
-) -> tuple[list[Weighted], float]:
-    """Give other sign patterns of f their share of the mixture; ln of what they add to it.
-
-    Their evidence is found at one optimum, whose hyper-parameters stand for those patterns, with
-    the deviation of the level there; the first pattern keeps all its parts.
-    """
-    patterns = competing(at.work, at.hyper, at.estep, scout_workspace(problem, at))
-    if not patterns:
-        return parts, 0.0
-    modes = [replace(at, estep=pattern.estep) for pattern in patterns]
-    evidence = np.array([log_evidence(mode) for mode in modes]) - log_evidence(at)
-    found = shares(patterns, np.exp(np.minimum(evidence, MOST_GAIN)))
-    mixed = [replace(part, weight=found.first * part.weight) for part in parts]
-    for mode, share in zip(modes, found.others, strict=True):
-        if share > LIGHT_PATTERN:
-            shift = _level_shift(mode, frailty_response(mode), deviation) if deviation else None
-            mixed.append(Weighted(mode, float(share), shift))
-    total = sum(part.weight for part in mixed)
-    return [replace(part, weight=part.weight / total) for part in mixed], found.log_total

@@ -263,6 +263,7 @@ def sample_posterior(
     n_draws: int = 2000,
     n_chains: int = 4,
     correlation: float = CORRELATION,
+    n_jobs: int | None = None,
     random_state: int | None = None,
 ) -> tuple[SampledPosterior, SamplerReport]:
     """Draws of the exact posterior from independent tempered populations.
@@ -277,19 +278,29 @@ def sample_posterior(
         Draws in all, and the populations they are split between.
     correlation : float
         Smaller values move the draws longer.
+    n_jobs : int, optional
+        Processes of joblib for the populations; the draws do not depend on it.
     """
+    from joblib import Parallel, delayed  # only here: other fits need no sampler
+
     children = np.random.SeedSequence(random_state).spawn(n_chains)
     each = max(int(np.ceil(n_draws / n_chains)), MIN_POPULATION)
     with one_blas_thread():
         model = path_model(
             problem, hyper, log_prior=log_prior, free=free, weights=weights, size=size
         )
-        runs = [
-            sample_paths(model, each, np.random.default_rng(child), correlation=correlation)
-            for child in children
-        ]
+        runs = Parallel(n_jobs=n_jobs)(
+            delayed(_population)(model, each, child, correlation) for child in children
+        )
         posterior = _posterior(problem, model, runs)
         return posterior, _report(model, posterior, runs)
+
+
+def _population(
+    model: PathModel, n: int, seed: np.random.SeedSequence, correlation: float
+) -> TemperedRun:
+    with one_blas_thread():  # in whatever process joblib chose
+        return sample_paths(model, n, np.random.default_rng(seed), correlation=correlation)
 
 
 def _posterior(problem: Problem, model: PathModel, runs: list[TemperedRun]) -> SampledPosterior:

@@ -35,10 +35,12 @@ Floats = NDArray[np.float64]
 
 #: standard deviations from zero within which an f kept positive may stand for one that crosses
 MAY_CROSS = 6.0
-#: nats behind the best at which an f that crosses zero is still worth a climb
+#: nats behind the best at which a local maximum, or an f that crosses zero, is worth a climb
 COMPETES = 3.0
-#: the same before its signs are settled
-HOPELESS_CROSSING = 6.0
+#: nats that the many sign patterns of an f that crosses zero may add to the evidence of one
+PATTERNS_ADD = 3.0
+#: nats that settling its signs may gain
+SIGNS_GAIN = 3.0
 #: nats behind the best at which an end of the profile is given up
 HOPELESS = 20.0
 #: nats behind the best at which a local maximum of the profile is not climbed from
@@ -60,6 +62,7 @@ def search(
     max_iter: int = 200,
     n_climbs: int = 3,
     signs: bool = True,
+    patterns_add: float = 0.0,
 ) -> list[Optimum]:
     """Profile the length-scale, climb from its best local maxima, then settle the signs of f.
 
@@ -71,6 +74,8 @@ def search(
         Most local maxima of the profile to climb from.
     signs : bool
         Whether to try sign changes of f.
+    patterns_add : float
+        Nats more by which an f that crosses zero may be behind: it has many sign patterns.
 
     Returns
     -------
@@ -107,7 +112,7 @@ def search(
     if settled is not best.estep:
         found[0] = best = finish(route(replace(best, estep=settled), best.work.size))
     if free[2]:
-        crossing = _crossing(problem, best, free, log_prior)
+        crossing = _crossing(problem, best, free, log_prior, COMPETES + patterns_add)
         if crossing is not None:
             found.append(finish(route(crossing, crossing.work.size)))
     return sorted(found, key=lambda o: -o.value)
@@ -134,9 +139,13 @@ def finished(
 
 
 def _crossing(
-    problem: Problem, best: Optimum, free: tuple[bool, bool, bool, bool], log_prior: LogPrior
+    problem: Problem,
+    best: Optimum,
+    free: tuple[bool, bool, bool, bool],
+    log_prior: LogPrior,
+    behind: float,
 ) -> Optimum | None:
-    """An optimum whose f crosses zero, if the cheap bound finds one that competes.
+    """An optimum whose f crosses zero, if the cheap bound finds one at most so many nats behind.
 
     An f that crosses zero goes with a small prior mean and a longer length-scale, so it must be
     judged at hyper-parameters of its own: start from a zero-mean prior of the same level with a
@@ -162,13 +171,13 @@ def _crossing(
 
     rival = rough(hyper, e_step(work, hyper, start, 1e-2))
     least = base.evaluation.bound.total + log_prior(best.hyper.to_vector())[0]
-    if rival.value < least - HOPELESS_CROSSING:  # a climb from there would only leave it further
+    if rival.value < least - behind - SIGNS_GAIN:  # a climb from there would only leave it further
         return None
     present = rough(best.hyper, base)
-    if rival.value < present.value - HOPELESS_CROSSING:
+    if rival.value < present.value - behind - SIGNS_GAIN:
         return None
     rival = replace(rival, estep=best_signs(rival.work, rival.hyper, rival.estep, 1e-2))
-    return rival if rival.value > present.value - COMPETES else None
+    return rival if rival.value > present.value - behind else None
 
 
 def length_scale_grid(problem: Problem, ratio: float = 1.6) -> tuple[list[float], list[float]]:

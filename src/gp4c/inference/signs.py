@@ -9,7 +9,6 @@ places, starts the E-step in another pattern (docs/maths.md, section 5).
 from __future__ import annotations
 
 import itertools
-from collections import defaultdict
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,12 +22,12 @@ Floats = NDArray[np.float64]
 
 #: f may cross zero where its posterior mean is within this many standard deviations of it
 NEAR_ZERO = 2.0
+#: beyond this many standard deviations the sign of f is clear
+CLEAR_SIGN = 2.0
 #: an f whose prior mean is more of its standard deviations from zero crosses only where it is near
 FAR_MEAN = 1.0
 #: a prior mean of fewer standard deviations makes no difference between f and −f
 NO_MEAN = 0.1
-#: largest share of the posterior that turned patterns may take together
-MOST_TURNED = 0.8
 #: patterns this many nats below the best carry no weight worth computing
 NEGLIGIBLE = 4.5
 #: optima nearer to each other than this many standard deviations cover the same ground; rates
@@ -36,6 +35,8 @@ NEGLIGIBLE = 4.5
 SAME_MODE, SAME_RATE = 2.0, 0.3
 #: steps after which a pattern that is still HOPELESS nats behind is given up, and most steps
 FIRST_STEPS, HOPELESS, STEPS = 4, 10.0, 25
+#: most steps for several turns at once, at places that are known to be worth turning
+TURN_STEPS = 12
 #: tolerance, in nats, of a pattern's first optimum
 ROUGH = 0.05
 #: nats by which the cheap bound may misjudge a pattern
@@ -55,6 +56,12 @@ def crossings(work: Workspace, at: Evaluation, near_zero: float = NEAR_ZERO) -> 
     places = np.flatnonzero(lowest) + 1
     order = np.argsort(ratio[places], kind="stable")[:MAX_CROSSINGS]
     return np.asarray(work.likelihood.grid.nodes[places[order]])
+
+
+def crosses(at: Evaluation) -> bool:
+    """Whether the mean of f is clearly on either side of zero."""
+    ratio = at.mean / np.sqrt(np.maximum(at.variance, 1e-300))
+    return bool(ratio.min() < -CLEAR_SIGN and ratio.max() > CLEAR_SIGN)
 
 
 def flip(work: Workspace, sites: Sites, signs_at: Floats) -> Sites:
@@ -79,10 +86,14 @@ def negated(sites: Sites) -> Sites:
 
 @dataclass(frozen=True)
 class Pattern:
-    """An optimum over q, and the places at which its signs were turned from the first one's."""
+    """An optimum over q, and the places at which its signs were turned from the first one's.
+
+    `mirrored` says that it is the side before the place that was turned, not the one beyond.
+    """
 
     estep: EStep
     turned: tuple[float, ...] = ()
+    mirrored: bool = False
 
 
 def places_to_turn(work: Workspace, hyper: Hyper, base: EStep) -> Floats:
@@ -102,11 +113,23 @@ def neighbours(work: Workspace, hyper: Hyper, base: EStep, places: Floats) -> li
     for turn in turns:
         turned = flip(work, sites, np.array(turn))
         both = [turned, negated(turned)] if sided and len(turn) == 1 else [turned]
-        for start in both:
+        for mirrored, start in enumerate(both):
             optimum = _optimum(work, hyper, start, base.evaluation.bound.total - HOPELESS)
             if optimum is not None:
-                found.append(Pattern(optimum, turn))
+                found.append(Pattern(optimum, turn, bool(mirrored)))
     return found
+
+
+def turned_optimum(
+    work: Workspace, hyper: Hyper, base: EStep, patterns: list[Pattern]
+) -> EStep | None:
+    """The optimum with the turns of all these patterns; None for a start that is none."""
+    places = np.array([place for pattern in patterns for place in pattern.turned])
+    sites = flip(work, base.evaluation.sites(), places)
+    if sum(pattern.mirrored for pattern in patterns) % 2:
+        sites = negated(sites)
+    start = work.from_sites(hyper, sites)
+    return None if start is None else e_step(work, hyper, start, ROUGH, TURN_STEPS)
 
 
 def _optimum(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> EStep | None:
@@ -158,41 +181,6 @@ def best_signs(
             break
         best = other
     return best if best is estep else e_step(work, hyper, best.q, tol)
-
-
-@dataclass(frozen=True)
-class Shares:
-    """Shares of the posterior that the first pattern and its neighbours have.
-
-    `log_total` is ln of the evidence of all patterns over that of the first.
-    """
-
-    first: float
-    others: Floats
-    log_total: float
-
-
-def shares(patterns: list[Pattern], ratio: Floats) -> Shares:
-    """Shares of patterns from the ratios of their evidence to the first pattern's.
-
-    Turns at different places are nearly independent, so that n of them make 2ⁿ patterns, whose
-    evidence is Π(1 + r_i): of each place, its turn has the share r_i/(1 + r_i) whatever happens
-    elsewhere. A pair counts for what it has beyond the product of its two places. The mixture of
-    first pattern and single turns has the right share for every turn as long as they leave room
-    for the first.
-    """
-    at: dict[tuple[float, ...], float] = defaultdict(float)  # turning here, to either side
-    for pattern, r in zip(patterns, ratio, strict=True):
-        at[pattern.turned] += float(r)
-    odds = {}
-    for turned, r in at.items():
-        alone = at.get(turned[:1], 0.0) * at.get(turned[1:], 0.0) if len(turned) == 2 else 0.0
-        odds[turned] = max(r - alone, 0.0)
-    part = {turned: odds[turned] / (1 + odds[turned]) / max(at[turned], 1e-300) for turned in at}
-    others = np.array([r * part[p.turned] for p, r in zip(patterns, ratio, strict=True)])
-    others *= min(1.0, MOST_TURNED / max(float(others.sum()), 1e-300))
-    log_total = float(np.log1p(list(odds.values())).sum())
-    return Shares(1.0 - float(others.sum()), others, log_total)
 
 
 def _gain(mode: EStep, over: EStep) -> float:

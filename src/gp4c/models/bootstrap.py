@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.exceptions import ConvergenceWarning, NotFittedError
 from gp4c.inference.rows import PanelRows
-from gp4c.models.plug_in import PlugInEstimator, check_choice
+from gp4c.models.inputs import check_choice
+from gp4c.models.plug_in import PlugInEstimator
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

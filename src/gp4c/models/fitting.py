@@ -12,11 +12,12 @@ import numpy as np
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.estep import e_step
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
-from gp4c.inference.integrate import Weighted, integrate, level_spread, with_sign_patterns
+from gp4c.inference.integrate import integrate
+from gp4c.inference.parts import Weighted, level_deviation
+from gp4c.inference.patterns import with_sign_patterns
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
-from gp4c.inference.response import frailty_response
-from gp4c.inference.search import finished, rough_climb, search
+from gp4c.inference.search import PATTERNS_ADD, finished, rough_climb, search
 from gp4c.inference.shape import shape_laplace
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.models.base import PanelEstimator
@@ -55,9 +56,7 @@ def mixture(
 
 def _component(part: Weighted, kernel: str) -> Component:
     optimum, hyper = part.optimum, part.optimum.hyper
-    q = frailty_response(optimum)
-    if part.shift is not None:
-        q = q.widened(part.shift)
+    q = part.gaussian()
     return Component(
         weight=float(part.weight),
         kernel=kernel,
@@ -182,7 +181,10 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
         best = finished(problem, near, free=free, tol=tol, max_iter=max_iter)
         return optimised_fit(problem, best, free[2])
     rough = max(tol, DESIGN_TOL)
-    peaks = search(sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter)
+    peaks = search(
+        sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter,
+        patterns_add=PATTERNS_ADD,
+    )  # fmt: skip
     found = integrate(sketch, peaks, free=free, log_prior=weak_prior)
     return Fit(_refined(problem, peaks[0], tol), found.parts, found.log_evidence)
 
@@ -196,7 +198,15 @@ def _refined(problem: Problem, rough: Optimum, tol: float) -> Optimum:
     return replace(rough, work=work, estep=estep, path=path, converged=converged)
 
 
-def sample_fit(problem: Problem, fit: Fit, *, mean: str | float, hyper: str, seed: int) -> Fit:
+def sample_fit(
+    problem: Problem,
+    fit: Fit,
+    *,
+    mean: str | float,
+    hyper: str,
+    seed: int,
+    n_jobs: int | None = None,
+) -> Fit:
     """Replace the approximate posterior by draws of the exact one.
 
     Hyper-parameters stay at the fit's (``hyper="optimize"``) or are sampled under the weak
@@ -207,7 +217,7 @@ def sample_fit(problem: Problem, fit: Fit, *, mean: str | float, hyper: str, see
     weights = None
     if problem.effect == "weight":
         weights = _subject_effects(problem, fit.parts)[0]
-    options: dict[str, Any] = {"random_state": seed, "weights": weights}
+    options: dict[str, Any] = {"random_state": seed, "weights": weights, "n_jobs": n_jobs}
     if hyper == "integrate":
         options["free"] = free_coordinates(problem, unit_mean(problem, mean))
         options["log_prior"] = _many_priors
@@ -233,9 +243,8 @@ def optimised_fit(problem: Problem, optimum: Optimum, free_level: bool) -> Fit:
     fit = single_fit(optimum)
     if problem.count_term == "lemma2":  # the paper's: one Gaussian
         return fit
-    deviation, shift = level_spread(optimum) if free_level else (0.0, None)
-    parts = [replace(part, shift=shift) for part in fit.parts]
-    return replace(fit, parts=with_sign_patterns(problem, parts, fit.best, deviation)[0])
+    part = Weighted(optimum, 1.0, level_deviation(optimum) if free_level else 0.0)
+    return replace(fit, parts=with_sign_patterns(problem, part))
 
 
 def store_fit(model: Any, problem: Problem, fit: Fit) -> None:

@@ -16,9 +16,8 @@ from gp4c.models.fitting import (
     subject_labels,
     warn_unless_converged,
 )
-from gp4c.models.gp4c import check_choice, check_shared_parameters
 from gp4c.models.gp_base import GaussianProcessModel
-from gp4c.models.inputs import check_events
+from gp4c.models.inputs import check_choice, check_events, check_shared_parameters
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents

@@ -27,16 +27,13 @@ from gp4c.models.fitting import (
     unit_mean,
     warn_unless_converged,
 )
-from gp4c.models.inputs import refuse_events
+from gp4c.models.inputs import check_choice, check_shared_parameters, refuse_events
 from gp4c.models.overdispersion import warn_if_overdispersed
 from gp4c.models.size import is_large
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.sources import PanelSource
-
-
-EFFECTS = (None, "weight", "gamma", "auto")
 
 
 class GP4C(CovariateModel):
@@ -92,6 +89,9 @@ class GP4C(CovariateModel):
         (for "vem": when the constant-free bound changes by less than this share of itself).
     max_iter : int
         Most steps over the hyper-parameters, or rounds of "vem".
+    n_jobs : int, optional
+        Processes of joblib for the populations of ``method="mcmc"``; other fits are too short to
+        be split. It does not change the result.
     random_state : int, optional
         Seed of the draws behind scores and samples, and of the start of "vem"; fits with natural
         gradients are deterministic.
@@ -153,6 +153,7 @@ class GP4C(CovariateModel):
         optimizer: str = "natural",
         tol: float = 1e-6,
         max_iter: int = 200,
+        n_jobs: int | None = None,
         random_state: int | None = None,
     ):
         self.n_inducing = n_inducing
@@ -168,6 +169,7 @@ class GP4C(CovariateModel):
         self.optimizer = optimizer
         self.tol = tol
         self.max_iter = max_iter
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     @classmethod
@@ -281,7 +283,7 @@ class GP4C(CovariateModel):
         problem = self._problem(observe(panel, None, panel.window))
         settings = Settings(
             self.effect, self.mean, self.hyper, self.method, self.tol, self.max_iter,
-            self._seed(None),
+            self._seed(None), self.n_jobs,
         )  # fmt: skip
         found = fit_regression(problem, panel, design, settings)
         self.effect_choice_, self.coefficients_ = found.effect_choice, found.effects
@@ -307,8 +309,9 @@ class GP4C(CovariateModel):
                 problem, mean=self.mean, hyper="optimize", tol=self.tol, max_iter=self.max_iter
             )
             return sample_fit(
-                problem, start, mean=self.mean, hyper=self.hyper, seed=self._seed(None)
-            )
+                problem, start, mean=self.mean, hyper=self.hyper, seed=self._seed(None),
+                n_jobs=self.n_jobs,
+            )  # fmt: skip
         return find_fit(
             problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
         )
@@ -380,21 +383,3 @@ class GP4CW(GP4C):
 
 def _union(first: tuple[float, float], second: tuple[float, float]) -> tuple[float, float]:
     return min(first[0], second[0]), max(first[1], second[1])
-
-
-def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Raise a clear error unless `value` is one of the allowed."""
-    if value not in allowed:
-        options = ", ".join(repr(option) for option in allowed)
-        raise ValueError(f"{name} must be one of {options}, not {value!r}")
-
-
-def check_shared_parameters(model: Any) -> None:
-    """Check what GP4C and GP3 have in common."""
-    check_choice("kernel", model.kernel, tuple(KERNELS))
-    check_choice("effect", model.effect, EFFECTS)
-    check_choice("hyper", model.hyper, ("optimize", "integrate"))
-    if isinstance(model.mean, str) and model.mean != "learn":
-        raise ValueError(f"mean must be 'learn' or a number, not {model.mean!r}")
-    if model.n_inducing is not None and model.n_inducing < 2:
-        raise ValueError(f"n_inducing must be at least 2, not {model.n_inducing!r}")

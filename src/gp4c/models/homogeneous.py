@@ -21,8 +21,9 @@ from gp4c.inference.dispersion import poisson_dispersion
 from gp4c.inference.gamma_frailty import frailty_mean
 from gp4c.inference.rows import PanelRows
 from gp4c.models.bootstrap import BootstrapEstimator, Draw, check_level
+from gp4c.models.inputs import check_choice
 from gp4c.models.overdispersion import warn_if_overdispersed
-from gp4c.models.plug_in import Floats, check_choice
+from gp4c.models.plug_in import Floats
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

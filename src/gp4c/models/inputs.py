@@ -6,6 +6,9 @@ from typing import Any
 
 from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
+from gp4c.design.kernels import KERNELS
+
+EFFECTS = (None, "weight", "gamma", "auto")
 
 
 def check_panel(model: Any, data: Any) -> None:
@@ -47,3 +50,21 @@ def check_events(model: Any, data: Any) -> None:
 
 def _kind(data: Any) -> str:
     return "None" if data is None else f"a {type(data).__name__}"
+
+
+def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+    """Raise a clear error unless `value` is one of the allowed."""
+    if not any(value is option or value == option for option in allowed):
+        options = ", ".join(repr(option) for option in allowed)
+        raise ValueError(f"{name} must be one of {options}, not {value!r}")
+
+
+def check_shared_parameters(model: Any) -> None:
+    """Check what GP4C and GP3 have in common."""
+    check_choice("kernel", model.kernel, tuple(KERNELS))
+    check_choice("effect", model.effect, EFFECTS)
+    check_choice("hyper", model.hyper, ("optimize", "integrate"))
+    if isinstance(model.mean, str) and model.mean != "learn":
+        raise ValueError(f"mean must be 'learn' or a number, not {model.mean!r}")
+    if model.n_inducing is not None and model.n_inducing < 2:
+        raise ValueError(f"n_inducing must be at least 2, not {model.n_inducing!r}")

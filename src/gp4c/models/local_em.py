@@ -23,7 +23,8 @@ from gp4c.inference.rows import PanelRows
 from gp4c.inference.smoothing import Smoother, intensity_at
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.bootstrap import BootstrapEstimator, Draw
-from gp4c.models.plug_in import Floats, check_choice, check_positive
+from gp4c.models.inputs import check_choice
+from gp4c.models.plug_in import Floats, check_positive
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

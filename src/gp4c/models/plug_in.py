@@ -169,13 +169,6 @@ class PlugInEstimator(PanelEstimator):
         return np.where(low, floor, mass)
 
 
-def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
-    """Raise a clear error unless `value` is one of the allowed."""
-    if not any(value is option or value == option for option in allowed):
-        options = ", ".join(repr(option) for option in allowed)
-        raise ValueError(f"{name} must be one of {options}, not {value!r}")
-
-
 def check_positive(name: str, value: Any) -> None:
     """Raise a clear error unless `value` is a positive finite number."""
     good = isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -51,6 +51,7 @@ class Settings:
     tol: float
     max_iter: int
     seed: int
+    n_jobs: int | None
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ def _finish(problem: Problem, best: Optimum, others: list[Optimum], settings: Se
     if settings.method == "mcmc":
         return sample_fit(
             problem, single_fit(best), mean=settings.mean, hyper=settings.hyper,
-            seed=settings.seed,
+            seed=settings.seed, n_jobs=settings.n_jobs,
         )  # fmt: skip
     if settings.hyper == "optimize":
         return optimised_fit(problem, best, isinstance(settings.mean, str))

@@ -27,7 +27,7 @@ from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
 from gp4c.inference.estep import EStep
 from gp4c.inference.hyper import Optimum, Problem, solve_q
-from gp4c.inference.integrate import Weighted
+from gp4c.inference.parts import Weighted
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.threads import one_blas_thread
 from gp4c.inference.variational import Workspace

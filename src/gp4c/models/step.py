@@ -19,7 +19,8 @@ from gp4c.inference.pseudo import (
     pseudo_log_likelihood,
 )
 from gp4c.inference.rows import PanelRows
-from gp4c.models.plug_in import Floats, check_choice, check_positive
+from gp4c.models.inputs import check_choice
+from gp4c.models.plug_in import Floats, check_positive
 from gp4c.models.step_base import StepEstimator, StepSolution, warn_left_out
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Parts of the integration over hyper-parameters: grids outwards, levels, shares of patterns."""
+"""Parts of the integration over hyper-parameters: grids outwards, levels."""
 
 from __future__ import annotations
 
@@ -6,27 +6,16 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import logsumexp
-from test_signs import HYPER, w_shaped_panel
 
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.coordinates import Coordinates
-from gp4c.inference.estep import Anderson, e_step
-from gp4c.inference.hyper import Optimum, Problem, climb, positive_start, solve_q
-from gp4c.inference.importance import log_evidence
-from gp4c.inference.integrate import (
-    LIGHT_PATTERN,
-    TAIL,
-    Weighted,
-    _levels,
-    _outwards,
-    _Point,
-    _settled,
-    level_spread,
-    with_sign_patterns,
-)
+from gp4c.inference.estep import Anderson
+from gp4c.inference.hyper import Optimum, Problem, climb, solve_q
+from gp4c.inference.integrate import TAIL, _levels, _outwards, _Point, _settled
+from gp4c.inference.parts import level_shift
 from gp4c.inference.priors import weak_prior
+from gp4c.inference.response import frailty_response
 from gp4c.inference.shape import shape_laplace
-from gp4c.inference.signs import best_signs, competing
 from gp4c.inference.sparse_prior import Hyper
 from problems import log_integral_over_shape, observed, visits_panel
 
@@ -101,33 +90,10 @@ def test_the_shift_is_what_the_curve_does_when_its_level_rises(with_frailty: Opt
         mean = solve_q(at.work, hyper, at.estep, 1e-9).q.mean
         curves.append(hyper.mean + np.sqrt(hyper.variance) * features @ mean)
     moved = (curves[0] - curves[1]) / (2 * step)
-    deviation, shift = level_spread(at)
-    ours = np.sqrt(at.hyper.variance) * features @ shift / deviation
+    ours = np.sqrt(at.hyper.variance) * features @ level_shift(at, frailty_response(at))
     # q's covariance stands for the curvature of the bound, so that it is near, not exact
     assert np.corrcoef(ours, moved)[0, 1] > 0.95
     assert np.linalg.norm(ours - moved) < 0.5 * np.linalg.norm(moved)
-
-
-def test_heavy_patterns_of_signs_get_their_share() -> None:
-    task = Problem(observed(w_shaped_panel()), KERNELS["se"], "pointwise", n_inducing=12)
-    work = task.workspace(HYPER.length_scale)
-    base = best_signs(work, HYPER, e_step(work, HYPER, positive_start(work, HYPER), 1e-9), 1e-9)
-    at = Optimum(HYPER, work, base, 0.0, (), True)
-    parts, gain = with_sign_patterns(task, [Weighted(at, 0.75), Weighted(at, 0.25)], at, 0.0)
-    assert_allclose(sum(part.weight for part in parts), 1.0)
-    assert_allclose(parts[0].weight, 3 * parts[1].weight)
-    patterns = competing(work, HYPER, base)
-    odds = {
-        pattern.turned: np.exp(log_evidence(at_pattern) - log_evidence(at))
-        for pattern in patterns
-        for at_pattern in [Optimum(HYPER, work, pattern.estep, 0.0, (), True)]
-    }
-    heavy = [turned for turned, r in odds.items() if r > 0.1]
-    assert heavy
-    assert len(parts) >= 2 + len(heavy)
-    assert all(part.shift is None for part in parts)
-    assert all(part.weight > 0.9 * LIGHT_PATTERN for part in parts[2:])
-    assert gain > np.log1p(max(odds.values())) - 1e-9
 
 
 def test_laplace_s_integral_over_the_shape_is_that_of_quadrature(with_frailty: Optimum) -> None:

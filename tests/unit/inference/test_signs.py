@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations, pairwise, product
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,17 +14,16 @@ from gp4c.design.kernels import KERNELS
 from gp4c.inference.estep import EStep, e_step
 from gp4c.inference.hyper import Problem, positive_start
 from gp4c.inference.signs import (
-    MOST_TURNED,
     NEGLIGIBLE,
     ROUGH,
     Pattern,
     _distinct,
     best_signs,
     competing,
+    crosses,
     crossings,
     flip,
     negated,
-    shares,
 )
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Gaussian, Workspace
@@ -132,40 +131,16 @@ def test_one_mode_is_counted_once() -> None:
     assert not _distinct([Pattern(nearby, (0.5,))], best, NEGLIGIBLE)
 
 
-def test_shares_are_those_of_independent_turns() -> None:
-    """All 2ⁿ patterns of n turns, each multiplying the evidence by its own factor."""
-    factor = {0.2: 0.05, 0.4: 0.3, 0.7: 0.12}
-    places = list(factor)
-    weight = {
-        turned: float(np.prod([factor[place] for place in turned]))
-        for n in range(len(places) + 1)
-        for turned in combinations(places, n)
-    }
-    total = sum(weight.values())
-    _, estep = solved("pointwise")
-    singles = [Pattern(estep, (place,)) for place in places]
-    pairs = [Pattern(estep, pair) for pair in pairwise(places)]
-    ratio = np.array([weight[pattern.turned] for pattern in singles + pairs])
-    found = shares(singles + pairs, ratio)
-    assert_allclose(found.log_total, np.log(total), **ROUNDING)
-    marginal = [sum(w for turned, w in weight.items() if p in turned) / total for p in places]
-    assert_allclose(found.others[:3], marginal, **ROUNDING)
-    assert_allclose(found.others[3:], 0.0, atol=1e-12)
-    assert_allclose(found.first, 1 - sum(marginal), **ROUNDING)
-
-
-def test_a_pair_that_turns_only_together_has_its_own_share() -> None:
-    _, estep = solved("pointwise")
-    found = shares([Pattern(estep, (0.3, 0.5))], np.array([0.25]))
-    assert_allclose([found.first, *found.others], [0.8, 0.2], **ROUNDING)
-    assert_allclose(found.log_total, np.log(1.25), **ROUNDING)
-
-
-def test_turns_leave_room_for_the_first_pattern() -> None:
-    _, estep = solved("pointwise")
-    found = shares([Pattern(estep, (place,)) for place in np.arange(1.0, 9.0)], np.full(8, 2.0))
-    assert_allclose(found.others.sum(), MOST_TURNED, **ROUNDING)
-    assert_allclose(found.first, 1 - MOST_TURNED, **ROUNDING)
+def test_signs_that_are_clear_tell_crossing_from_touching() -> None:
+    deviation = np.full(4, 0.5)
+    for mean, expected in (
+        ([2.0, 1.5, 3.0, 2.0], False),
+        ([2.0, -0.8, 3.0, 2.0], False),  # 1.6 deviations below zero prove nothing
+        ([2.0, -1.2, 3.0, 2.0], True),
+        ([-2.0, -1.2, -3.0, -2.0], False),
+    ):
+        at = SimpleNamespace(mean=np.array(mean), variance=deviation**2)
+        assert crosses(at) is expected  # type: ignore[arg-type]
 
 
 def test_a_crossing_between_visits_is_found_where_the_present_pattern_is_sure() -> None:

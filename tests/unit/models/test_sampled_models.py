@@ -66,3 +66,9 @@ def test_hyper_parameters_are_sampled_too(panel):
     assert np.std(np.log(model.posterior_.variance)) > 0.1
     low, high = model.intensity_band(6.0)
     assert low < model.intensity(6.0) < high
+
+
+def test_the_number_of_processes_changes_nothing(panel, sampled):
+    two = gp4c.GP4C(effect=None, hyper="optimize", n_jobs=2, **QUICK).fit(panel)
+    np.testing.assert_array_equal(two.posterior_.draws, sampled.posterior_.draws)
+    assert two.sampler_.log_evidence == sampled.sampler_.log_evidence
