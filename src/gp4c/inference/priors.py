@@ -2,11 +2,9 @@
 
 With the window at [0, 1] and the mean rate at 1 (docs/maths.md, section 10):
 
-* length-scale: ln a between ln 0.03 and ln 0.6 with soft ends (a uniform variable plus
-  N(0, 0.3²)), the density tilted by a^−½: curves vary on scales between a thirtieth and about
-  half of the window, the shorter the more probable, as bands that are too smooth are the worse
-  mistake. Without the lower end, counts that cluster within visits are explained by spikes of
-  the rate;
+* length-scale: ln a even between ln 0.03 and ln 0.6, with soft ends (a uniform variable plus
+  N(0, 0.3²)): curves vary on scales between a thirtieth and about half of the window. Without
+  the lower end, counts that cluster within visits are explained by spikes of the rate;
 * relative variation: ln(√γ / g) ~ N(ln 0.3, 1), the standard deviation of f relative to its
   mean: it shrinks towards a constant rate;
 * level: ln(g² + γ) ~ N(0, 1), wide around the mean rate seen;
@@ -21,9 +19,8 @@ from scipy.special import log_ndtr
 
 Floats = NDArray[np.float64]
 
-#: ends of ln a and their softness; power of a by which the density falls in between
+#: ends of the even part of ln a, and their softness
 LENGTH_SCALE = (float(np.log(0.03)), float(np.log(0.6)), 0.3)
-TILT = 0.5
 VARIATION = (float(np.log(0.3)), 1.0)
 LEVEL = (0.0, 1.0)
 SHAPE = (0.0, 2.0)
@@ -39,7 +36,7 @@ def weak_prior(vector: Floats) -> tuple[float, Floats]:
     """
     log_a, log_gamma, g, log_alpha = vector
     gradient = np.zeros(4)
-    value, gradient[0] = _tilted(log_a, TILT, *LENGTH_SCALE)
+    value, gradient[0] = _soft_uniform(log_a, *LENGTH_SCALE)
     gamma = np.exp(log_gamma)
     level = g * g + gamma
     log_level, by_level = _normal(np.log(level), *LEVEL)
@@ -61,17 +58,6 @@ def _normal(x: float, mean: float, deviation: float) -> tuple[float, float]:
     """Log density of a normal variable and its derivative."""
     z = (x - mean) / deviation
     return -0.5 * z * z - np.log(deviation) - 0.5 * np.log(2 * np.pi), -z / deviation
-
-
-def _tilted(x: float, tilt: float, low: float, high: float, softness: float) -> tuple[float, float]:
-    """Log density in proportion to exp(−κx) times that of a soft uniform variable; its slope.
-
-    The mean of exp(−κx) over uniform plus normal is the product of theirs.
-    """
-    value, slope = _soft_uniform(x, low, high, softness)
-    uniform = (np.exp(-tilt * low) - np.exp(-tilt * high)) / (tilt * (high - low))
-    log_mean = np.log(uniform) + (tilt * softness) ** 2 / 2
-    return float(value - tilt * x - log_mean), slope - tilt
 
 
 def _soft_uniform(x: float, low: float, high: float, softness: float) -> tuple[float, float]:
