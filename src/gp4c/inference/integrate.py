@@ -78,7 +78,7 @@ class Integration:
 class _Point:
     """An optimum at one (a, s), and the log density there with the level integrated out.
 
-    `deviation` is that of the level, `bare` the log density at the optimum's own level.
+    `deviation` is that of the level, `bare` the log density at its mode.
     """
 
     optimum: Optimum
@@ -104,12 +104,14 @@ def integrate(
     rivals = [peak for peak in peaks if crosses(peak.estep.evaluation) != side]
     found = [_around(problem, family, free, log_prior) for family in (alike, rivals) if family]
     total = float(logsumexp([family.log_evidence for family in found]))
+    shares = [float(np.exp(family.log_evidence - total)) for family in found]
     parts = [
-        replace(part, weight=part.weight * float(np.exp(family.log_evidence - total)))
-        for family in found
-        for part in family.parts
+        replace(part, weight=share * part.weight)
+        for family, share in zip(found, shares, strict=True)
+        for part in (family.parts if share > LIGHT else [])
     ]
-    return Integration(_heavy(parts), total)
+    weight = sum(part.weight for part in parts)
+    return Integration([replace(part, weight=part.weight / weight) for part in parts], total)
 
 
 def _around(
@@ -146,6 +148,10 @@ def _design(
 ) -> list[_Point]:
     """Points on and beside the ridge, with the logarithm of their cell in their density."""
     widths = _trapezoid(np.log([point.hyper.length_scale for point in ridge]))
+    if len(ridge) == 1:  # Laplace's integral over ln a
+        only = ridge[0]
+        curvature = expected_curvature(only.work, only.hyper, only.estep.q)[0, 0]
+        widths = np.sqrt(2 * np.pi / curvature) * np.ones(1)
     points: list[_Point] = []
     best = -np.inf
     order = np.argsort([-mode.value for mode in ridge], kind="stable")  # the best sets the scale
@@ -168,16 +174,15 @@ def _with_turns(points: list[_Point], heaviest: _Point, turns: Turns) -> list[_P
     place = np.array([_place(point) for point in points])
     origin = _place(heaviest)
     weights, _ = _normalised(points)
-    slope = np.zeros(2)
+    apart, aways, rises = np.abs(place - origin), [], []
     for axis in (0, 1):
-        apart = np.abs(place - origin)
         alone = apart[:, 1 - axis] <= PROBE_SLACK * apart[:, axis]
         chance = np.where(alone, weights * apart[:, axis], 0.0)
         probe = int(np.argmax(chance))
         if chance[probe] > 0:
-            rise = turns.log_total_at(points[probe].optimum) - turns.log_total
-            away = place[probe] - origin
-            slope[axis] = (rise - slope[0] * away[0] * axis) / away[axis]
+            rises.append(turns.log_total_at(points[probe].optimum) - turns.log_total)
+            aways.append(place[probe] - origin)
+    slope = np.linalg.pinv(np.reshape(aways, (-1, 2))) @ np.array(rises)
     gains = np.clip((place - origin) @ slope, -turns.log_total, turns.log_total)
     return [
         replace(point, log_density=point.log_density + float(gain))
@@ -235,9 +240,7 @@ def _size(problem: Problem, near: Optimum, length_scale: float) -> int:
 
 
 def _trapezoid(x: Floats) -> Floats:
-    """Weights of the trapezoid rule on increasing points; 1 for a single one."""
-    if len(x) == 1:
-        return np.ones(1)
+    """Weights of the trapezoid rule on increasing points."""
     gaps = np.diff(x)
     return np.concatenate([gaps[:1], gaps[1:] + gaps[:-1], gaps[-1:]]) / 2
 
@@ -310,9 +313,9 @@ def _settled(
         curvature = level_curvature(there, q)
         gain = rise**2 / (2 * curvature)
         if gain < LEVEL_GAIN or last:
-            bare = _density(there, log_prior)
-            density = bare + min(gain, 1.0) + float(np.log(2 * np.pi / curvature)) / 2
-            return _Point(there, density, float(curvature**-0.5), bare)
+            top = _density(there, log_prior) + min(gain, 1.0)
+            density = top + float(np.log(2 * np.pi / curvature)) / 2
+            return _Point(there, density, float(curvature**-0.5), top)
         level += float(np.clip(rise / curvature, -1.0, 1.0))
     raise AssertionError("the last round returns")
 

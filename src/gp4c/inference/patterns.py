@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 from gp4c.inference.hyper import Optimum, Problem, scout_workspace
 from gp4c.inference.importance import log_evidence
 from gp4c.inference.parts import Weighted
-from gp4c.inference.signs import Pattern, competing, turned_optimum
+from gp4c.inference.signs import (
+    HOPELESS,
+    Pattern,
+    competing,
+    distinct,
+    has_sides,
+    negated,
+    optimum_from,
+    turned_optimum,
+)
 
 Floats = NDArray[np.float64]
 
@@ -45,16 +54,14 @@ class Turns:
 
     Attributes
     ----------
-    base : Optimum
     patterns : list of Pattern
         One for each turn, in the order of their places.
     share : (n,)
         Probability of each turn.
     log_total : float
-        ln of the evidence of all patterns over that of the base's.
+        ln of the evidence of all patterns over that of the one without turns.
     """
 
-    base: Optimum
     patterns: list[Pattern]
     share: Floats
     log_total: float
@@ -64,23 +71,24 @@ class Turns:
         """Find the turns that are worth their while, and their evidence."""
         found = competing(base.work, base.hyper, base.estep, scout_workspace(problem, base))
         patterns = sorted(found, key=lambda pattern: float(np.mean(pattern.turned)))
-        modes = [replace(base, estep=pattern.estep) for pattern in patterns]
-        return cls(base, patterns, *turn_shares(patterns, _ratios(base, modes)))
+        share, log_product = turn_shares(patterns, _ratios(base, patterns))
+        return cls(patterns, share, _with_mirror(base, log_product))
 
     def log_total_at(self, here: Optimum) -> float:
         """The same turns' `log_total` at other hyper-parameters; light ones keep their share."""
         heavy = self.share > HEAVY_TURN
         kept = [p for p, chosen in zip(self.patterns, heavy, strict=True) if chosen]
         modes = [turned_optimum(here.work, here.hyper, here.estep, [p]) for p in kept]
-        found = [(p, mode) for p, mode in zip(kept, modes, strict=True) if mode is not None]
-        ratio = _ratios(here, [replace(here, estep=mode) for _, mode in found])
-        light = -np.log1p(-self.share[~heavy]).sum()
-        return turn_shares([p for p, _ in found], ratio)[1] + float(light)
+        pairs = zip(kept, modes, strict=True)
+        solved = [replace(p, estep=mode) for p, mode in pairs if mode is not None]
+        found = distinct(solved, here.estep, np.inf)
+        light = -float(np.log1p(-self.share[~heavy]).sum())
+        return _with_mirror(here, turn_shares(found, _ratios(here, found))[1] + light)
 
     def mixed(self, parts: list[Weighted], at: Weighted) -> list[Weighted]:
-        """Parts with the base's pattern and all others.
+        """Parts with the pattern of `at`, the optimum where the turns were found, and all others.
 
-        The base's keeps all its parts; the others are solved at the heaviest of them, or at `at`
+        That pattern keeps all its parts; the others are solved at the heaviest of them, or at `at`
         alone where they have a small share together.
         """
         mixed, turned = [], []
@@ -89,17 +97,35 @@ class Turns:
                 mixed = [replace(part, weight=weight * part.weight) for part in parts]
             elif weight > LIGHT_PATTERN:
                 turned.append((weight, [self.patterns[k] for k in members]))
-        mixed += _turned_parts(turned, parts, at)
+        mixed = mixed + _turned_parts(turned, parts, at) or parts  # if no turn has an optimum
         total = sum(part.weight for part in mixed)
         return [replace(part, weight=part.weight / total) for part in mixed]
 
 
-def _ratios(base: Optimum, modes: list[Optimum]) -> Floats:
-    """Evidence of other optima at the same hyper-parameters over that of the base."""
-    if not modes:
+def _ratios(base: Optimum, patterns: list[Pattern]) -> Floats:
+    """Evidence of other patterns at the same hyper-parameters over that of the base."""
+    if not patterns:
         return np.zeros(0)
+    modes = [replace(base, estep=pattern.estep) for pattern in patterns]
     evidence = np.array([log_evidence(mode) for mode in modes]) - log_evidence(base)
     return np.asarray(np.exp(np.minimum(evidence, MOST_GAIN)))
+
+
+def _with_mirror(at: Optimum, log_product: float) -> float:
+    """ln of the evidence with −f counted too, which gives the same rates.
+
+    Where the prior has no sides every pattern has its mirror image, else only the present one is
+    added: the images of its turns are turns to the other side.
+    """
+    if not has_sides(at.hyper):
+        return log_product + float(np.log(2.0))
+    least = at.estep.evaluation.bound.total - HOPELESS
+    sites = negated(at.estep.evaluation.sites())
+    mirror = optimum_from(at.work, at.hyper, sites, least)
+    if mirror is None:
+        return log_product
+    images = distinct([Pattern(mirror)], at.estep, np.inf, same_rates=True)
+    return float(np.log(np.exp(log_product) + _ratios(at, images).sum()))
 
 
 def turn_shares(patterns: list[Pattern], ratio: Floats) -> tuple[Floats, float]:
@@ -107,16 +133,23 @@ def turn_shares(patterns: list[Pattern], ratio: Floats) -> tuple[Floats, float]:
 
     Independent turns multiply the evidence by Π(1 + r_i), whose logarithm is also returned, and
     each has the share r_i/(1 + r_i) whatever happens elsewhere. A pair counts for what it has
-    beyond the product of its two places.
+    beyond the product of its two places, e = r_ij − r_i r_j: with A = (1 + r_i)(1 + r_j) the
+    evidence is A + e, the pair's share e/(A + e), and the shares of its places fall by A/(A + e).
     """
     at: dict[tuple[float, ...], float] = defaultdict(float)  # turning here, to either side
     for pattern, r in zip(patterns, ratio, strict=True):
         at[pattern.turned] += float(r)
-    odds = {}
+    odds: dict[tuple[float, ...], float] = {}
+    kept = dict.fromkeys(at, 1.0)
     for turned, r in at.items():
-        alone = at.get(turned[:1], 0.0) * at.get(turned[1:], 0.0) if len(turned) == 2 else 0.0
-        odds[turned] = max(r - alone, 0.0)
-    part = {turned: odds[turned] / (1 + odds[turned]) / max(at[turned], 1e-300) for turned in at}
+        if len(turned) < 2:
+            odds[turned] = r
+            continue
+        first, second = at.get(turned[:1], 0.0), at.get(turned[1:], 0.0)
+        odds[turned] = max(r - first * second, 0.0) / ((1 + first) * (1 + second))
+        for place in {turned[:1], turned[1:]} & at.keys():
+            kept[place] /= 1 + odds[turned]
+    part = {t: odds[t] / (1 + odds[t]) * kept[t] / max(at[t], 1e-300) for t in at}
     share = np.array([r * part[p.turned] for p, r in zip(patterns, ratio, strict=True)])
     return share, float(np.log1p(list(odds.values())).sum())
 
@@ -131,7 +164,7 @@ def arrangements(share: Floats) -> list[tuple[float, tuple[int, ...]]]:
     found = []
     for low, high in pairwise(cuts):
         places = np.arange((low + high) / 2, ends[-1], 1.0)
-        members = np.searchsorted(ends, places, side="right") - 1
+        members = np.searchsorted(ends[1:-1], places, side="right")
         found.append((float(high - low), tuple(members.tolist())))
     return found
 

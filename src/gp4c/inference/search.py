@@ -28,7 +28,7 @@ from gp4c.inference.hyper import (
     scout_workspace,
     solve_q,
 )
-from gp4c.inference.signs import best_signs, crossings, flip
+from gp4c.inference.signs import best_signs, crosses, crossings, flip
 from gp4c.inference.sparse_prior import Hyper
 
 Floats = NDArray[np.float64]
@@ -110,6 +110,8 @@ def search(
     best = found[0]
     settled = best_signs(best.work, best.hyper, best.estep, tol, scout_workspace(problem, best))
     if settled is not best.estep:
+        if crosses(settled.evaluation) != crosses(best.estep.evaluation):
+            found.append(best)  # hyper-parameters of its own, and may have more sign patterns
         found[0] = best = finish(route(replace(best, estep=settled), best.work.size))
     if free[2]:
         crossing = _crossing(problem, best, free, log_prior, COMPETES + patterns_add)

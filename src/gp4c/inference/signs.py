@@ -96,6 +96,11 @@ class Pattern:
     mirrored: bool = False
 
 
+def has_sides(hyper: Hyper) -> bool:
+    """Whether the prior tells f from −f."""
+    return bool(hyper.mean > NO_MEAN * np.sqrt(hyper.variance))
+
+
 def places_to_turn(work: Workspace, hyper: Hyper, base: EStep) -> Floats:
     """Times where |f| is smallest, in order; with a small mean, however sure f is there."""
     near = hyper.mean > FAR_MEAN * np.sqrt(hyper.variance)
@@ -108,13 +113,12 @@ def neighbours(work: Workspace, hyper: Hyper, base: EStep, places: Floats) -> li
     With a prior mean the two sides differ; without, f and −f are the same.
     """
     turns = [(float(place),) for place in places] + list(itertools.pairwise(places.tolist()))
-    sided = hyper.mean > NO_MEAN * np.sqrt(hyper.variance)
-    sites, found = base.evaluation.sites(), []
+    sites, found, sided = base.evaluation.sites(), [], has_sides(hyper)
     for turn in turns:
         turned = flip(work, sites, np.array(turn))
         both = [turned, negated(turned)] if sided and len(turn) == 1 else [turned]
         for mirrored, start in enumerate(both):
-            optimum = _optimum(work, hyper, start, base.evaluation.bound.total - HOPELESS)
+            optimum = optimum_from(work, hyper, start, base.evaluation.bound.total - HOPELESS)
             if optimum is not None:
                 found.append(Pattern(optimum, turn, bool(mirrored)))
     return found
@@ -132,7 +136,7 @@ def turned_optimum(
     return None if start is None else e_step(work, hyper, start, ROUGH, TURN_STEPS)
 
 
-def _optimum(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> EStep | None:
+def optimum_from(work: Workspace, hyper: Hyper, sites: Sites, hopeless: float) -> EStep | None:
     """The optimum from these sites; None for a start that is none, or leads far too low."""
     start = work.from_sites(hyper, sites)
     if start is None:
@@ -152,19 +156,24 @@ def competing(
     """
     places = places_to_turn(work, hyper, base)
     if scout is None or scout is work or not len(places):
-        return _distinct(neighbours(work, hyper, base, places), base, NEGLIGIBLE)
+        return distinct(neighbours(work, hyper, base, places), base, NEGLIGIBLE)
     cheap = e_step(scout, hyper, base.q, ROUGH, STEPS)
-    promising = _distinct(neighbours(scout, hyper, cheap, places), cheap, NEGLIGIBLE + SCOUT_ERROR)
+    promising = distinct(neighbours(scout, hyper, cheap, places), cheap, NEGLIGIBLE + SCOUT_ERROR)
     found = [replace(p, estep=e_step(work, hyper, p.estep.q, ROUGH, STEPS)) for p in promising]
-    return _distinct(found, base, NEGLIGIBLE)
+    return distinct(found, base, NEGLIGIBLE)
 
 
-def _distinct(patterns: list[Pattern], base: EStep, behind: float) -> list[Pattern]:
-    """Patterns at most so many nats behind `base` that differ from it and from one another."""
+def distinct(
+    patterns: list[Pattern], base: EStep, behind: float, same_rates: bool = False
+) -> list[Pattern]:
+    """Patterns at most so many nats behind `base` that differ from it and from one another.
+
+    Those that give the same rates with other signs count as different if `same_rates` says so.
+    """
     kept = [Pattern(base)]
     for pattern in patterns:
         near = _gain(pattern.estep, base) > -behind
-        if near and all(_differs(pattern.estep, other.estep) for other in kept):
+        if near and all(_differs(pattern.estep, other.estep, same_rates) for other in kept):
             kept.append(pattern)
     return kept[1:]
 
@@ -187,11 +196,13 @@ def _gain(mode: EStep, over: EStep) -> float:
     return mode.evaluation.bound.total - over.evaluation.bound.total
 
 
-def _differs(first: EStep, second: EStep) -> bool:
-    """Whether two optima are not one and the same, and give different rates."""
+def _differs(first: EStep, second: EStep, same_rates: bool) -> bool:
+    """Whether two optima are not one and the same, and give different rates (or need not)."""
     apart = first.q.mean - second.q.mean
     if apart @ first.q.precision @ apart < SAME_MODE**2:
         return False
     a, b = first.evaluation, second.evaluation
     deviation = np.sqrt(np.minimum(a.variance, b.variance) + 1e-300)
-    return bool((np.abs(np.abs(a.mean) - np.abs(b.mean)) / deviation).max() > SAME_RATE)
+    return same_rates or bool(
+        (np.abs(np.abs(a.mean) - np.abs(b.mean)) / deviation).max() > SAME_RATE
+    )

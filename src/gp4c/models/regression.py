@@ -20,6 +20,7 @@ from gp4c.inference.regression import (
     climb_with_coefficients,
 )
 from gp4c.inference.search import search
+from gp4c.inference.signs import crosses
 from gp4c.models.effects import CovariateEffects
 from gp4c.models.fitting import (
     Fit,
@@ -153,7 +154,8 @@ def _finish(problem: Problem, best: Optimum, others: list[Optimum], settings: Se
         return optimised_fit(problem, best, isinstance(settings.mean, str))
     mean = unit_mean(problem, settings.mean)
     # the other peaks, of nearly the same coefficients, only say how far the grid must reach
-    lower = [peak for peak in others if peak.value < best.value]
+    side = crosses(best.estep.evaluation)
+    lower = [p for p in others if p.value < best.value and crosses(p.estep.evaluation) == side]
     found = integrate(
         problem, [best, *lower], free=free_coordinates(problem, mean), log_prior=weak_prior
     )

@@ -17,11 +17,11 @@ from gp4c.inference.signs import (
     NEGLIGIBLE,
     ROUGH,
     Pattern,
-    _distinct,
     best_signs,
     competing,
     crosses,
     crossings,
+    distinct,
     flip,
     negated,
 )
@@ -128,7 +128,7 @@ def test_one_mode_is_counted_once() -> None:
         Gaussian(best.q.mean + 0.5 * best.q.root[:, 0], best.q.root, best.q.log_det),
         best.evaluation, (), True,
     )  # fmt: skip
-    assert not _distinct([Pattern(nearby, (0.5,))], best, NEGLIGIBLE)
+    assert not distinct([Pattern(nearby, (0.5,))], best, NEGLIGIBLE)
 
 
 def test_signs_that_are_clear_tell_crossing_from_touching() -> None:
