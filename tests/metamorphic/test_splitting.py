@@ -7,7 +7,6 @@ for reasons that are tested here as well.
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 import pytest
 from fixed_hyper import fit_at
@@ -15,7 +14,7 @@ from numpy.testing import assert_allclose
 from relations import CASES, TIMES, answers, assert_same, baseline, names, panel_of, study
 
 import gp4c
-from tolerances import ROUNDING, SAME_FIT
+from tolerances import ROUNDING
 
 #: where the maximum of an objective is that rounds at 1e-14 nat
 SAME_ARGUMENT = {"rtol": 1e-7, "atol": 1e-8}
@@ -42,9 +41,8 @@ def test_at_fixed_hyper_parameters_nothing_changes(count_term: str, effect: str 
         for table in (study(), split(study()))
     )
     # the objective rounds at 1e-14 nat, which says where its maximum is to the root of that: 1e-7
-    # posterior deviations; with NumPy 2.0 an E-step ends 1e-8 from that of today
-    same = SAME_FIT if np.lib.NumpyVersion(np.__version__) >= "2.1.0" else SAME_ARGUMENT
-    assert_same(answers(parts, TIMES), answers(whole, TIMES), same)
+    # posterior deviations; how much of it shows depends on the processor and on NumPy
+    assert_same(answers(parts, TIMES), answers(whole, TIMES), SAME_ARGUMENT)
     assert_allclose(parts.objective_, whole.objective_, **ROUNDING)
 
 

@@ -10,7 +10,8 @@ from scipy.optimize import minimize_scalar
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.coordinates import Coordinates
 from gp4c.inference.hyper import Optimum, Problem, free_coordinates, solve_q
-from gp4c.inference.integrate import _level_shift, integrate
+from gp4c.inference.integrate import integrate
+from gp4c.inference.parts import level_shift
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import search
 from gp4c.inference.shape import shape_mode
@@ -69,7 +70,7 @@ def test_the_mean_follows_the_level_as_with_the_same_sites() -> None:
         q = at.work.from_sites(hyper, at.estep.evaluation.sites())
         assert q is not None
         curves.append(at.work.moments(hyper, q)[0])
-    shift = _level_shift(at, at.estep.q, 1.0)
+    shift = level_shift(at, at.estep.q)
     ours = np.sqrt(HYPER.variance) * (at.work.features @ shift)
     # a constant is not quite in the span of ten features: half a percent of the largest shift
     assert_allclose(ours, (curves[1] - curves[0]) / (2 * step), atol=5e-4)

@@ -1,5 +1,7 @@
 """The paper's optimiser: its start, its gradients, its stop, and that it seeks the same optimum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -183,11 +185,12 @@ def test_number_of_inducing_inputs_defaults_to_the_papers():
 def test_factor_keeps_its_floor():
     problem = problem_for(bladder("placebo"), 18)
     hyper, values = paper_start(problem, None, np.random.default_rng(0))
+    hyper = replace(hyper, length_scale=2 * hyper.length_scale)
     work, scale = problem.workspace(hyper.length_scale, 18), rate_scale(problem.data)
     for evaluations in (10, 200):
         values, _ = vem_e_step(work, hyper, scale, values, evaluations=evaluations)
         assert np.diag(values.factor).min() >= SMALLEST_DIAGONAL
-    # at this length-scale the floor binds: K leaves less than 0.01 to the last inducing inputs
+    # at this length-scale the floor binds: K leaves far less than 0.01 to most inducing inputs
     assert np.diag(values.factor).min() == SMALLEST_DIAGONAL
 
 
