@@ -126,7 +126,7 @@ def _around(
     at_best = shape_laplace(max(ridge, key=lambda point: point.value), log_prior)
     heaviest = max(points, key=lambda point: point.log_density)
     turns = Turns.at(problem, heaviest.optimum)
-    points = _with_turns(points, heaviest, turns)
+    points = _with_turns(problem, points, heaviest, turns)
     if problem.effect == "gamma" and free[2]:
         points = _with_levels(points, log_prior, at_best)
     weights, total = _normalised(points)
@@ -163,7 +163,9 @@ def _design(
     return points
 
 
-def _with_turns(points: list[_Point], heaviest: _Point, turns: Turns) -> list[_Point]:
+def _with_turns(
+    problem: Problem, points: list[_Point], heaviest: _Point, turns: Turns
+) -> list[_Point]:
     """Points with the evidence of all sign patterns, relative to that at the heaviest.
 
     Shorter length-scales and smaller means have more patterns. Where there are many, their number
@@ -180,7 +182,7 @@ def _with_turns(points: list[_Point], heaviest: _Point, turns: Turns) -> list[_P
         chance = np.where(alone, weights * apart[:, axis], 0.0)
         probe = int(np.argmax(chance))
         if chance[probe] > 0:
-            rises.append(turns.log_total_at(points[probe].optimum) - turns.log_total)
+            rises.append(Turns.at(problem, points[probe].optimum).log_total - turns.log_total)
             aways.append(place[probe] - origin)
     slope = np.linalg.pinv(np.reshape(aways, (-1, 2))) @ np.array(rises)
     gains = np.clip((place - origin) @ slope, -turns.log_total, turns.log_total)

@@ -34,8 +34,6 @@ Floats = NDArray[np.float64]
 
 #: most nats by which another pattern may beat the one that the search has settled on
 MOST_GAIN = 5.0
-#: turns lighter than this are not looked at again at other hyper-parameters
-HEAVY_TURN = 0.05
 #: patterns lighter than this are left out
 LIGHT_PATTERN = 0.01
 #: turned patterns with more of the posterior than this have several hyper-parameters, each of which
@@ -73,17 +71,6 @@ class Turns:
         patterns = sorted(found, key=lambda pattern: float(np.mean(pattern.turned)))
         share, log_product = turn_shares(patterns, _ratios(base, patterns))
         return cls(patterns, share, _with_mirror(base, log_product))
-
-    def log_total_at(self, here: Optimum) -> float:
-        """The same turns' `log_total` at other hyper-parameters; light ones keep their share."""
-        heavy = self.share > HEAVY_TURN
-        kept = [p for p, chosen in zip(self.patterns, heavy, strict=True) if chosen]
-        modes = [turned_optimum(here.work, here.hyper, here.estep, [p]) for p in kept]
-        pairs = zip(kept, modes, strict=True)
-        solved = [replace(p, estep=mode) for p, mode in pairs if mode is not None]
-        found = distinct(solved, here.estep, np.inf)
-        light = -float(np.log1p(-self.share[~heavy]).sum())
-        return _with_mirror(here, turn_shares(found, _ratios(here, found))[1] + light)
 
     def mixed(self, parts: list[Weighted], at: Weighted) -> list[Weighted]:
         """Parts with the pattern of `at`, the optimum where the turns were found, and all others.

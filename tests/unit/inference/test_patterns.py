@@ -128,16 +128,6 @@ def test_patterns_of_signs_get_their_shares() -> None:
         assert part.optimum.estep is pattern.estep
 
 
-def test_the_same_turns_elsewhere_are_what_a_new_search_finds() -> None:
-    task, at = base_optimum()
-    turns = Turns.at(task, at)
-    hyper = replace(at.hyper, mean=0.5)
-    there = replace(at, hyper=hyper, estep=e_step(at.work, hyper, at.estep.q, 1e-6))
-    found, anew = turns.log_total_at(there), Turns.at(task, there).log_total
-    assert turns.log_total - anew > 0.25
-    assert_allclose(found, anew, atol=0.15)  # a new search may find a light turn more
-
-
 def test_without_a_prior_mean_f_and_its_mirror_image_count_twice() -> None:
     task, at = base_optimum()
     hyper = replace(at.hyper, mean=0.0)
