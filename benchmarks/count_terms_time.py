@@ -19,7 +19,7 @@ import gp4c
 from gp4c.inference.threads import one_blas_thread
 
 RESULTS = Path(__file__).parent / "results" / "count_terms_time.json"
-SEEDS = tuple(range(12))
+SEEDS = tuple(range(4))
 FITS: dict[str, dict[str, Any]] = {
     "lemma2": {"count_term": "lemma2", "hyper": "optimize", "effect": None},
     "exact": {"count_term": "exact", "hyper": "optimize", "effect": None},
