@@ -78,7 +78,7 @@ def compare(data: Any, effect: str | None, setting: str) -> dict[str, Any]:
     at = design_notes(problem) if fixed else most_probable(problem)
     parts = with_sign_patterns(problem, Weighted(at, 1.0))
     draws, report = sample_posterior(
-        problem, at.hyper, size=at.work.size, n_draws=N_DRAWS, random_state=0
+        problem, at.hyper, size=at.work.size, n_draws=N_DRAWS, n_jobs=-1, random_state=0
     )
     times = np.linspace(*data.window, N_TIMES)
     found: dict[str, Any] = {"patterns": len(parts), "length_scale": at.hyper.length_scale}
@@ -107,7 +107,13 @@ def compare_default(data: Any, effect: str | None) -> dict[str, Any]:
     for (hyper, size), weight in share.items():
         n = max(EACH_DRAWS, int(N_DRAWS * weight))
         draws, report = sample_posterior(
-            problem, hyper, size=size, n_draws=n, n_chains=EACH_CHAINS, random_state=len(columns)
+            problem,
+            hyper,
+            size=size,
+            n_draws=n,
+            n_chains=EACH_CHAINS,
+            n_jobs=-1,
+            random_state=len(columns),
         )
         columns.append(draws.intensities(times))
         weights.append(weight * draws.weights / draws.weights.sum())

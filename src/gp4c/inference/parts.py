@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gp4c.inference.coordinates import Coordinates
 from gp4c.inference.curvature import expected_curvature
 from gp4c.inference.hyper import Optimum
+from gp4c.inference.level import ALL_DRAWS, LEAST_DRAWS, with_level
 from gp4c.inference.response import frailty_response
 from gp4c.inference.variational import Gaussian
 
@@ -31,12 +32,18 @@ class Weighted:
     weight: float
     deviation: float = 0.0
 
-    def gaussian(self) -> Gaussian:
-        """q with the uncertainty of frailties and of the level in its covariance."""
-        q = frailty_response(self.optimum)
+    def gaussian(self, n_draws: int, seed: int) -> Gaussian:
+        """q with the uncertainty of frailties and of the level, the latter by so many draws."""
+        q = with_level(self.optimum, frailty_response(self.optimum), n_draws, seed)
         if self.deviation == 0:
             return q
         return q.widened(self.deviation * level_shift(self.optimum, q))
+
+
+def gaussians(parts: list[Weighted]) -> list[Gaussian]:
+    """q of every part; they share the draws for the law of their levels."""
+    n_draws = max(ALL_DRAWS // len(parts), LEAST_DRAWS)
+    return [part.gaussian(n_draws, seed) for seed, part in enumerate(parts)]
 
 
 def level_shift(at: Optimum, q: Gaussian) -> Floats:

@@ -97,6 +97,17 @@ class Gaussian:
         root = self.root + stretch * np.outer(direction, inner)
         return Gaussian(self.mean, root, self.log_det + float(np.log1p(length)))
 
+    def rescaled(self, line: Floats, mean: float, deviation: float) -> Gaussian:
+        """The distribution along `line`, one standard deviation long, moved and stretched.
+
+        Its law given the place on the line stays.
+        """
+        inner = np.linalg.solve(self.root, line)
+        # S + (τ² − 1) ℓℓᵀ = R(I + (τ² − 1)uuᵀ)Rᵀ with |u| = 1, whose root is I + (τ − 1)uuᵀ
+        root = self.root + (deviation - 1) * np.outer(line, inner)
+        log_det = self.log_det + 2 * float(np.log(deviation))
+        return Gaussian(self.mean + mean * line, root, log_det)
+
     def kl(self) -> float:
         """KL(q ‖ N(0, I)) = ½ (tr S + mᵀm − M − ln|S|)."""
         size = len(self.mean)

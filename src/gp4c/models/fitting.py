@@ -13,13 +13,14 @@ from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.estep import e_step
 from gp4c.inference.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
 from gp4c.inference.integrate import integrate
-from gp4c.inference.parts import Weighted, level_deviation
+from gp4c.inference.parts import Weighted, gaussians, level_deviation
 from gp4c.inference.patterns import with_sign_patterns
 from gp4c.inference.posterior import Component, Posterior
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import PATTERNS_ADD, finished, rough_climb, search
 from gp4c.inference.shape import shape_laplace
 from gp4c.inference.sparse_prior import Hyper
+from gp4c.inference.variational import Gaussian
 from gp4c.models.base import PanelEstimator
 
 if TYPE_CHECKING:
@@ -51,12 +52,12 @@ def mixture(
     parts: list[Weighted], kernel: str, window: tuple[float, float], rate: float
 ) -> Posterior:
     """Posterior from weighted optima of the bound."""
-    return Posterior(tuple(_component(part, kernel) for part in parts), window, rate)
+    pairs = zip(parts, gaussians(parts), strict=True)
+    return Posterior(tuple(_component(part, q, kernel) for part, q in pairs), window, rate)
 
 
-def _component(part: Weighted, kernel: str) -> Component:
+def _component(part: Weighted, q: Gaussian, kernel: str) -> Component:
     optimum, hyper = part.optimum, part.optimum.hyper
-    q = part.gaussian()
     return Component(
         weight=float(part.weight),
         kernel=kernel,

@@ -1,0 +1,147 @@
+"""The law of the level at fixed hyper-parameters against quadrature and the tempered sampler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.special import softmax
+
+from gp4c.design.kernels import KERNELS
+from gp4c.inference import importance
+from gp4c.inference.hyper import Optimum, Problem, solve_q
+from gp4c.inference.importance import log_likelihood
+from gp4c.inference.level import _line, level_moments, with_level
+from gp4c.inference.mcmc import sample_posterior
+from gp4c.inference.response import frailty_response
+from gp4c.inference.sparse_prior import Hyper
+from gp4c.inference.variational import Gaussian, Workspace
+from problems import observed, visits_panel
+
+
+def solved(
+    effect: str | None,
+    hyper: Hyper,
+    *,
+    n_inducing: int = 2,
+    level: float = 3.0,
+    count_term: str = "exact",
+    tol: float = 1e-8,
+) -> Optimum:
+    data = observed(visits_panel(3, 10, 4, level=level, frailty=1.0 if effect else None))
+    task = Problem(data, KERNELS["se"], count_term, effect=effect, n_inducing=n_inducing)
+    work = task.workspace(hyper.length_scale)
+    return Optimum(hyper, work, solve_q(work, hyper, None, tol), 0.0, (), True)
+
+
+def moments_by_quadrature(at: Optimum, q: Gaussian, line: np.ndarray) -> tuple[float, float]:
+    """Mean and standard deviation of the level under likelihood × prior, by a dense plane rule."""
+    side = np.linspace(-9, 9, 601)
+    v = np.stack(np.meshgrid(side, side), 0).reshape(2, -1)
+    level = line @ q.precision @ (v - q.mean[:, None])
+    near = np.abs(level) < 4.5  # −f, which gives the same rates, is far below
+    v, level = v[:, near], level[near]
+    share = softmax(log_likelihood(at.work, at.hyper, v) - (v**2).sum(axis=0) / 2)
+    mean = float(share @ level)
+    return mean, float(np.sqrt(share @ (level - mean) ** 2))
+
+
+@pytest.mark.parametrize("effect", [None, "gamma"])
+def test_the_level_has_the_mean_and_the_spread_of_the_posterior(effect: str | None) -> None:
+    at = solved(effect, Hyper(0.8, 0.3, 0.9, 0.7 if effect else np.inf), level=0.5)
+    q = frailty_response(at)
+    line = _line(at, q)
+    assert line is not None
+    assert_allclose(line @ q.precision @ line, 1.0)
+    found = level_moments(at, q, line, 2048, 0)
+    expected = moments_by_quadrature(at, q, line)
+    assert_allclose(found, expected, atol=0.03)
+    # and it matters: the Gaussian around the optimum has (0, 1)
+    if effect:
+        assert abs(expected[0]) + abs(expected[1] - 1) > 0.1
+
+
+def test_a_rough_optimum_has_the_level_of_the_posterior() -> None:
+    """q may stop early: what it lacks in the level is made up for."""
+    hyper = Hyper(0.8, 0.3, 0.9, 0.7)
+    fine, rough = solved("gamma", hyper, level=1.0), solved("gamma", hyper, level=1.0, tol=1.0)
+    apart = [
+        float(np.linalg.norm(one.mean - two.mean))
+        for one, two in (
+            (rough.estep.q, fine.estep.q),
+            (
+                with_level(rough, frailty_response(rough), 2048, 0),
+                with_level(fine, frailty_response(fine), 2048, 0),
+            ),
+        )
+    ]
+    assert apart[0] > 0.05
+    assert apart[1] < apart[0] / 2
+
+
+def test_the_expected_events_are_those_of_the_sampler() -> None:
+    at = solved("gamma", Hyper(0.3, 0.4, 0.8, 0.7), level=0.5, n_inducing=8)
+    data = observed(visits_panel(3, 10, 4, level=0.5, frailty=1.0))
+    task = Problem(data, KERNELS["se"], "exact", effect="gamma", n_inducing=8)
+    draws, _ = sample_posterior(task, at.hyper, size=8, n_draws=4000, random_state=0)
+    times = np.linspace(*data.window, 101)
+    sampled = draws.intensities(times).mean(axis=0)
+    mean = float(sampled @ draws.weights / draws.weights.sum())
+
+    def expected(q: Gaussian) -> float:
+        features = at.work.prior.features(np.linspace(0, 1, 101))
+        f = at.hyper.mean + np.sqrt(at.hyper.variance) * features @ q.mean
+        left = np.maximum(1 - (features**2).sum(axis=1), 0)
+        spread = at.hyper.variance * (left + ((features @ q.root) ** 2).sum(axis=1))
+        return float((f**2 + spread).mean() * data.rate)
+
+    plain = frailty_response(at)
+    assert_allclose(expected(with_level(at, plain, 4096, 0)), mean, rtol=0.02)
+    assert abs(expected(plain) - mean) > abs(expected(with_level(at, plain, 4096, 0)) - mean)
+
+
+def test_a_rescaled_gaussian_keeps_its_law_given_the_place_on_the_line() -> None:
+    rng = np.random.default_rng(4)
+    root = np.tril(rng.standard_normal((4, 4))) + 3 * np.eye(4)
+    q = Gaussian(rng.standard_normal(4), root, 2 * float(np.log(np.diag(root)).sum()))
+    functional = rng.standard_normal(4)
+    deviation = np.sqrt(functional @ q.covariance @ functional)
+    line = q.covariance @ functional / deviation
+    other = q.rescaled(line, 0.7, 1.3)
+    assert_allclose(functional @ (other.mean - q.mean), 0.7 * deviation)
+    assert_allclose(functional @ other.covariance @ functional, (1.3 * deviation) ** 2)
+    assert_allclose(np.linalg.slogdet(other.covariance)[1], other.log_det)
+    # regression on the functional, and what it leaves
+    for moved in (q, other):
+        slope = moved.covariance @ functional / (functional @ moved.covariance @ functional)
+        assert_allclose(slope, line / deviation)
+        rest = moved.covariance - np.outer(slope, functional @ moved.covariance)
+        assert_allclose(rest, q.covariance - np.outer(line, line), atol=1e-12)
+
+
+def test_levels_that_are_known_the_papers_bound_and_coarse_inputs_stay() -> None:
+    known = solved(None, Hyper(0.8, 0.3, 0.9), level=300.0)
+    assert with_level(known, known.estep.q, 128, 0) is known.estep.q
+    paper = solved(None, Hyper(0.8, 0.3, 0.9), level=0.5, count_term="lemma2")
+    assert with_level(paper, paper.estep.q, 128, 0) is paper.estep.q
+    coarse = solved(None, Hyper(0.4, 0.3, 0.9), level=0.5)  # two inputs leave a fifth of f open
+    assert with_level(coarse, coarse.estep.q, 128, 0) is coarse.estep.q
+
+
+def test_many_subjects_are_treated_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = solved("gamma", Hyper(0.8, 0.3, 0.9, 0.7), level=0.5)
+    q = frailty_response(at)
+    line = _line(at, q)
+    assert line is not None
+    together = level_moments(at, q, line, 2048, 0)
+    sizes = []
+    plain = importance.square_integrals
+
+    def watched(work: Workspace, square: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        sizes.append(square.shape[1])
+        return plain(work, square)
+
+    monkeypatch.setattr("gp4c.inference.importance.square_integrals", watched)
+    monkeypatch.setattr(importance, "_MOST_NUMBERS", 100 * at.work.likelihood.largest)
+    assert_allclose(level_moments(at, q, line, 2048, 0), together, atol=0.03)
+    assert max(sizes) == 100
