@@ -53,8 +53,9 @@ def tasks(
         plan += [task for arm in ("optimize", "paper") for task in prior(arm, number, number + 1)]
     shares = dict(zip(SETS, (1.0, 0.4, 0.4), strict=True))
     plan += [("synthetic", name, i) for name in SETS for i in range(round(trials * shares[name]))]
+    plan += prior("default", 200, sets)
     plan += [("setting", "optimize", number) for number in range(intensities)]
-    return plan + prior("known", 0, sets) + prior("default", 200, sets)
+    return plan + prior("known", 0, sets)
 
 
 def perform(task: Task, folder: Path) -> tuple[Task, float]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -9,8 +11,9 @@ from numpy.testing import assert_allclose
 from gp4c.design.kernels import KERNELS
 from gp4c.inference.hyper import Optimum, Problem, free_coordinates, solve_q
 from gp4c.inference.importance import log_evidence
-from gp4c.inference.integrate import Integration, integrate
-from gp4c.inference.parts import level_shift
+from gp4c.inference.integrate import Integration, _Point, _with_turns, integrate
+from gp4c.inference.parts import Weighted, level_shift
+from gp4c.inference.patterns import Turns
 from gp4c.inference.priors import weak_prior
 from gp4c.inference.search import search
 from gp4c.inference.shape import shape_laplace
@@ -96,3 +99,77 @@ def test_laplace_over_the_shape_agrees_with_quadrature() -> None:
     brute = log_integral_over_shape(best, weak_prior)
     assert abs(shape_laplace(best, weak_prior) - brute) < 0.3
     assert shape_laplace(search(problem(), log_prior=weak_prior)[0], weak_prior) == 0.0
+
+
+def points_around(task: Problem, best: Optimum) -> list[_Point]:
+    """Points at nine hyper-parameters around an optimum, all as probable."""
+    a, gamma, g = best.hyper.length_scale, best.hyper.variance, best.hyper.mean
+    hypers = [Hyper(a * x, gamma * y, g) for x in (0.5, 1.0, 2.0) for y in (0.5, 1.0, 2.0)]
+    return [_Point(replace(best, hyper=hyper), 0.0) for hyper in hypers]
+
+
+def test_the_number_of_patterns_is_extended_linearly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts that are linear in (ln a, s) are found everywhere from three points."""
+    task = problem()
+    best = search(task, log_prior=weak_prior)[0]
+    points = points_around(task, best)
+
+    def log_total(point: Optimum) -> float:
+        s = np.log(np.sqrt(point.hyper.variance) / point.hyper.mean)
+        return 4.0 - 0.7 * np.log(point.hyper.length_scale) + 1.1 * float(s)
+
+    def counted(problem: Problem, base: Optimum) -> Turns:
+        asked.append(base)
+        return Turns([], np.zeros(0), log_total(base))
+
+    asked: list[Optimum] = []
+    monkeypatch.setattr(Turns, "at", counted)
+    heaviest = points[4]
+    here = Turns([], np.zeros(0), log_total(heaviest.optimum))
+    found = _with_turns(task, points, heaviest, here)
+    assert len(asked) == 2
+    expected = [log_total(point.optimum) - here.log_total for point in points]
+    assert_allclose([point.log_density for point in found], expected, atol=1e-12)
+    # never more than double, however far the line is extended
+    few = Turns([], np.zeros(0), 1.05)
+    gains = [point.log_density for point in _with_turns(task, points, heaviest, few)]
+    assert_allclose([min(gains), max(gains)], [-1.05, 1.05], atol=1e-12)
+    # and few patterns are not looked for elsewhere
+    asked.clear()
+    assert _with_turns(task, points, heaviest, Turns([], np.zeros(0), 0.9)) is points
+    assert not asked
+
+
+def test_curves_that_cross_zero_and_that_do_not_are_weighed_by_evidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = problem()
+    best = search(task, log_prior=weak_prior)[0]
+    # four peaks, told apart by their log prior, the last the best
+    crossing = {0.0: True, 1.0: False, 2.0: True, 3.0: False}
+    evidence = {True: -2.0, False: 0.5}
+    peaks = [
+        replace(
+            best,
+            log_prior=number,
+            estep=replace(best.estep, evaluation=replace(best.estep.evaluation)),
+        )
+        for number in crossing
+    ]
+    of_evaluation = {id(peak.estep.evaluation): crossing[peak.log_prior] for peak in peaks}
+    families: list[list[float]] = []
+
+    def around(problem: Problem, family: list[Optimum], *settings: object) -> Integration:
+        families.append([peak.log_prior for peak in family])
+        parts = [Weighted(peak, 1 / len(family)) for peak in family]
+        return Integration(parts, evidence[crossing[families[-1][0]]])
+
+    monkeypatch.setattr("gp4c.inference.integrate.crosses", lambda at: of_evaluation[id(at)])
+    monkeypatch.setattr("gp4c.inference.integrate._around", around)
+    found = integrate(task, peaks, free=free_coordinates(task, None), log_prior=weak_prior)
+    assert families == [[1.0, 3.0], [0.0, 2.0]]
+    assert_allclose(found.log_evidence, np.logaddexp(-2.0, 0.5))
+    share = 1 / (1 + np.exp(-2.5))
+    weights = {part.optimum.log_prior: part.weight for part in found.parts}
+    assert_allclose([weights[i] for i in (1.0, 3.0)], share / 2)
+    assert_allclose([weights[i] for i in (0.0, 2.0)], (1 - share) / 2)
