@@ -187,7 +187,7 @@ def crafted(valid: dict[str, Any]) -> dict[str, Callable[[], bytes]]:
         "wide texts": lambda: state("subjects_", array("<U1000000000", 1)),
         "void bytes": lambda: state("history_", array("|V1000000000", 1)),
         "a method replaced": lambda: state("fit", "gone"),
-        "a private attribute": lambda: state("_exact_bound", "gone"),
+        "a private attribute": lambda: state("_bound_with", "gone"),
         "another class": lambda: state("__class__", "Popen"),
         "twice the same key": lambda: text.replace('"format"', '"version": 2, "format"').encode(),
         "UTF-16": lambda: text.encode("utf-16"),

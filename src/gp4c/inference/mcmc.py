@@ -251,6 +251,19 @@ class SamplerReport:
     n_steps: Indices
     unexplained: float
 
+    @property
+    def curve_r_hat(self) -> float:
+        """Largest R̂ of the curve: of λ and Λ."""
+        return float(np.max(np.nan_to_num(self.r_hat[self._curve()], nan=1.0)))
+
+    @property
+    def curve_ess(self) -> float:
+        """Smallest effective sample size of the curve."""
+        return float(np.min(self.ess[self._curve()]))
+
+    def _curve(self) -> list[bool]:
+        return [name.startswith(("λ", "Λ")) for name in self.names]
+
 
 def sample_posterior(
     problem: Problem,

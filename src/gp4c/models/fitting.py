@@ -36,6 +36,8 @@ DESIGN_TOL = 1e-2
 NEAR_TOL = 1e-3
 #: nats by which a common rate is behind when it need not be searched in full
 CLEAR = 50.0
+#: largest R̂ of a sampled curve that is not warned of
+MOST_R_HAT = 1.05
 #: most counted intervals for which the exact bound is evaluated after every fit
 _EXACT_LIMIT = 20_000
 
@@ -70,22 +72,33 @@ def _component(part: Weighted, q: Gaussian, kernel: str) -> Component:
     )
 
 
-def exact_bound(problem: Problem, optimum: Optimum) -> float:
-    """The bound of the optimum's q with the exact count term.
+def bound_with(problem: Problem, optimum: Optimum, count_term: str) -> float:
+    """The bound of the optimum's q with another count term.
 
-    With very many different intervals the pointwise bound, a little lower, stands in.
+    With very many different intervals the pointwise bound, a little lower, stands in for the
+    exact one.
     """
-    bound = optimum.estep.evaluation.bound
-    if problem.count_term == "exact" or not len(optimum.work.likelihood.count):
-        return bound.total
-    term = "exact" if len(optimum.work.likelihood.count) <= _EXACT_LIMIT else "pointwise"
-    judge = problem.variant(count_term=term)
+    n_counted = len(optimum.work.likelihood.count)
+    if count_term == "exact" != problem.count_term and n_counted > _EXACT_LIMIT:
+        count_term = "pointwise"
+    if problem.count_term == count_term or n_counted == 0:
+        return optimum.estep.evaluation.bound.total
+    judge = problem.variant(count_term=count_term)
     work = judge.workspace(optimum.hyper.length_scale, optimum.work.size)
     return work.evaluate(optimum.hyper, optimum.estep.q).bound.total
 
 
 def warn_unless_converged(model: PanelEstimator, optimum: Optimum) -> None:
-    """Say loudly that the optimiser stopped early, and what to do."""
+    """Say loudly that the optimiser or the sampler has not converged, and what to do."""
+    report = getattr(model, "sampler_", None)
+    if report is not None and report.curve_r_hat > MOST_R_HAT:
+        warnings.warn(
+            f"the sampler's populations disagree about the curve (R̂ = {report.curve_r_hat:.2f}, "
+            f"above {MOST_R_HAT}): fit with another random_state and compare, or take "
+            "hyper='optimize', which has less to sample",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
     if not optimum.converged:
         warnings.warn(
             f"{type(model).__name__} stopped after {len(optimum.path)} steps before it converged: "
@@ -181,13 +194,25 @@ def find_fit(problem: Problem, *, mean: str | float, hyper: str, tol: float, max
         near = search(sketch, mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)[0]
         best = finished(problem, near, free=free, tol=tol, max_iter=max_iter)
         return optimised_fit(problem, best, free[2])
-    rough = max(tol, DESIGN_TOL)
-    peaks = search(
-        sketch, mean=fixed, log_prior=weak_prior, tol=rough, max_iter=max_iter,
-        patterns_add=PATTERNS_ADD,
-    )  # fmt: skip
+    peaks = _probable_peaks(sketch, fixed, tol, max_iter)
     found = integrate(sketch, peaks, free=free, log_prior=weak_prior)
     return Fit(_refined(problem, peaks[0], tol), found.parts, found.log_evidence)
+
+
+def most_probable_fit(problem: Problem, *, mean: str | float, tol: float, max_iter: int) -> Fit:
+    """The single optimum at the most probable hyper-parameters under the weak priors."""
+    peaks = _probable_peaks(problem.sketch(), unit_mean(problem, mean), tol, max_iter)
+    return single_fit(_refined(problem, peaks[0], tol))
+
+
+def _probable_peaks(
+    sketch: Problem, mean: float | None, tol: float, max_iter: int
+) -> list[Optimum]:
+    """Local maxima of bound and weak prior, accurate enough to place a design around them."""
+    return search(
+        sketch, mean=mean, log_prior=weak_prior, tol=max(tol, DESIGN_TOL), max_iter=max_iter,
+        patterns_add=PATTERNS_ADD,
+    )  # fmt: skip
 
 
 def _refined(problem: Problem, rough: Optimum, tol: float) -> Optimum:
@@ -268,8 +293,9 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     model.mean_ = float(hyper.mean * np.sqrt(scale))
     model.terms_ = evaluation.bound
     model.objective_ = evaluation.bound.total
-    vars(model).pop("elbo_", None)  # of an earlier fit; evaluated when asked for
-    model._exact_bound = partial(exact_bound, problem, optimum)
+    for bound in ("elbo_", "paper_bound_"):
+        vars(model).pop(bound, None)  # of an earlier fit; evaluated when asked for
+    model._bound_with = partial(bound_with, problem, optimum)
     model.log_evidence_ = fit.log_evidence
     model.n_inducing_ = optimum.work.size
     # the best so far: a finer stage of the climb looks at the same place again

@@ -20,6 +20,7 @@ from gp4c.models.fitting import (
     choose_effect,
     describe_data,
     find_fit,
+    most_probable_fit,
     sample_fit,
     single_fit,
     store_fit,
@@ -106,6 +107,8 @@ class GP4C(CovariateModel):
         The maximised bound, Σ ln m! left out, every other constant included.
     elbo_ : float
         The evidence lower bound of the fitted posterior with the exact count term.
+    paper_bound_ : float
+        The paper's bound, with `b`, for the same posterior; `elbo_gap` is the difference.
     length_scale_, variance_, mean_ : float
         a, γ and g in the data's units.
     n_inducing_, n_iter_, converged_, history_
@@ -305,9 +308,7 @@ class GP4C(CovariateModel):
                 )
             )  # fmt: skip
         if self.method == "mcmc" and problem.data.total > 0:
-            start = find_fit(
-                problem, mean=self.mean, hyper="optimize", tol=self.tol, max_iter=self.max_iter
-            )
+            start = self._sampler_start(problem)
             return sample_fit(
                 problem, start, mean=self.mean, hyper=self.hyper, seed=self._seed(None),
                 n_jobs=self.n_jobs,
@@ -315,6 +316,13 @@ class GP4C(CovariateModel):
         return find_fit(
             problem, mean=self.mean, hyper=self.hyper, tol=self.tol, max_iter=self.max_iter
         )
+
+    def _sampler_start(self, problem: Problem) -> Fit:
+        """The fit whose hyper-parameters a sampler keeps or, if it samples them, reports."""
+        options: dict[str, Any] = {"mean": self.mean, "tol": self.tol, "max_iter": self.max_iter}
+        if self.hyper == "integrate":
+            return most_probable_fit(problem, **options)
+        return find_fit(problem, hyper="optimize", **options)
 
     def _check_parameters(self) -> None:
         check_choice("count_term", self.count_term, COUNT_TERMS)
@@ -330,11 +338,6 @@ class GP4C(CovariateModel):
                 "weights would explain everything that covariates could"
             )
         check_shared_parameters(self)
-
-    def elbo_gap(self) -> float:
-        """How many nats the fitted objective lies below the evidence lower bound of its own q."""
-        self._check_fitted()
-        return float(self.elbo_ - self.objective_)
 
 
 class GP4CW(GP4C):

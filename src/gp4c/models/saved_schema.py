@@ -253,6 +253,7 @@ _GAUSSIAN = _SHARED | {
     "sampler_": maybe(result("SamplerReport")),
     "length_scale_": number(positive=True), "variance_": number(), "mean_": number(),
     "terms_": result("Bound"), "log_evidence_": _ANY_NUMBER, "elbo_": _ANY_NUMBER,
+    "paper_bound_": _ANY_NUMBER,
     "n_inducing_": _COUNT, "histories_": maybe(result("SubjectHistories")),
 }  # fmt: skip
 _GP4C = _GAUSSIAN | {
@@ -289,6 +290,7 @@ OPTIONAL = frozenset(
         "bootstrap_seed_",
         "cv_scores_",
         "n_left_out_",
+        "paper_bound_",
         "residual_",
         "subject_effects_",
         "time_origin_",

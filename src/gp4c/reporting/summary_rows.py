@@ -218,13 +218,17 @@ def _length_scale_row(model: Any, section: str) -> Row:
 
 
 def _length_scale_range(model: Any) -> tuple[float, float] | None:
-    """10% and 90% points of the length scale over the components of the posterior."""
-    components = getattr(getattr(model, "posterior_", None), "components", ())
-    if len(components) < 2:
+    """10% and 90% points of the length scale over the components or draws of the posterior."""
+    posterior: Any = getattr(model, "posterior_", None)
+    if getattr(model, "sampler_", None) is not None:
+        scale, weight = posterior.length_scale, posterior.weights
+    else:
+        components = getattr(posterior, "components", ())
+        scale = np.array([c.length_scale for c in components])
+        weight = np.array([c.weight for c in components])
+    if len(scale) < 2:
         return None
-    length = model.window_[1] - model.window_[0]
-    scale = np.array([c.length_scale for c in components]) * length
-    weight = np.array([c.weight for c in components])
+    scale = scale * (model.window_[1] - model.window_[0])
     order = np.argsort(scale)
     share = np.cumsum(weight[order]) / weight.sum()
     at = np.minimum(np.searchsorted(share, [0.1, 0.9]), len(order) - 1)
@@ -308,8 +312,12 @@ def _compression(how: dict[str, Any]) -> str:
 def _method(model: Any) -> str:
     if not hasattr(model, "posterior_"):
         return ""
-    if getattr(model, "method", "vi") == "mcmc":
-        return "sampled"
+    report = getattr(model, "sampler_", None)
+    if report is not None:
+        return (
+            f"sampled: {model.posterior_.size:,} draws, of the curve R̂ at most "
+            f"{report.curve_r_hat:.3f}, effective sample size at least {report.curve_ess:,.0f}"
+        )
     n = len(getattr(model.posterior_, "components", ())) or 1
     if getattr(model, "hyper", "") == "integrate" and n > 1:
         return f"variational, hyper-parameters integrated out ({n} components)"

@@ -44,6 +44,7 @@ def test_the_objective_is_the_expected_log_likelihood_minus_the_divergence(
 
     logs = sum(expected_log(float(t)) for t in events.time[:40])
     assert model.elbo_ == model.objective_
+    assert model.elbo_gap() == 0.0  # event times need no bound of a count
     everything = sum(expected_log(float(t)) for t in events.time)
     exposure = 20 * model.cumulative(20.0)
     assert logs < everything  # rates above one per unit of time: more events, more log density

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gp4c
+from gp4c.exceptions import ConvergenceWarning
 
 QUICK = {"method": "mcmc", "n_inducing": 6, "random_state": 0}
 
@@ -47,6 +48,28 @@ def test_the_weights_of_a_sampled_fit_are_those_of_the_fit(panel):
     # the approximation of a well-determined curve is good to a few per cent
     assert_allclose(model.intensity(times), other.intensity(times), rtol=0.05)
     assert "sampled" in str(model.summary())
+
+
+def test_sampled_hyper_parameters_have_a_range_around_the_most_probable(panel):
+    model = gp4c.GP4C(effect=None, **QUICK).fit(panel)
+    default = gp4c.GP4C(effect=None, n_inducing=6).fit(panel)
+    # reported are the most probable hyper-parameters, whichever way the posterior is found
+    assert_allclose(model.length_scale_, default.length_scale_)
+    summary = model.summary()
+    draws, weights = model.posterior_.length_scale * 12, model.posterior_.weights
+    low, high = summary["length scale"].low, summary["length scale"].high
+    assert_allclose(weights[draws < low].sum(), 0.1, atol=0.05)
+    assert_allclose(weights[draws > high].sum(), 0.1, atol=0.05)
+    report = model.sampler_
+    assert f"R̂ at most {report.curve_r_hat:.3f}" in summary["posterior"].text
+    assert report.curve_r_hat == max(report.r_hat[:6])  # five rates and the mean number
+    assert report.curve_ess == min(report.ess[:6])
+
+
+def test_populations_that_disagree_are_said_to(panel, monkeypatch):
+    monkeypatch.setattr("gp4c.models.fitting.MOST_R_HAT", 0.9)
+    with pytest.warns(ConvergenceWarning, match="populations disagree about the curve"):
+        gp4c.GP4C(effect=None, hyper="optimize", **QUICK).fit(panel)
 
 
 def test_sampled_paths_are_the_draws_of_the_intensity(sampled):
