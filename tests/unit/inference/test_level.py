@@ -11,7 +11,7 @@ from gp4c.design.kernels import KERNELS
 from gp4c.inference import importance
 from gp4c.inference.hyper import Optimum, Problem, solve_q
 from gp4c.inference.importance import log_likelihood
-from gp4c.inference.level import _line, level_moments, with_level
+from gp4c.inference.level import _direction, event_moments, shift_and_stretch, with_level
 from gp4c.inference.mcmc import sample_posterior
 from gp4c.inference.response import frailty_response
 from gp4c.inference.sparse_prior import Hyper
@@ -34,31 +34,75 @@ def solved(
     return Optimum(hyper, work, solve_q(work, hyper, None, tol), 0.0, (), True)
 
 
+def events(at: Optimum, v: np.ndarray) -> np.ndarray:
+    """Expected events of each column of v over all that was seen, by the nodes' values of f."""
+    f = at.hyper.mean + np.sqrt(at.hyper.variance) * at.work.features @ v
+    left = at.hyper.variance * at.work.residual[:, None]
+    return np.asarray(at.work.likelihood.exposure.base_weights @ (f**2 + left))
+
+
 def moments_by_quadrature(at: Optimum, q: Gaussian, line: np.ndarray) -> tuple[float, float]:
-    """Mean and standard deviation of the level under likelihood × prior, by a dense plane rule."""
+    """Mean and deviation of the expected events under likelihood × prior, by a dense plane rule."""
     side = np.linspace(-9, 9, 601)
     v = np.stack(np.meshgrid(side, side), 0).reshape(2, -1)
-    level = line @ q.precision @ (v - q.mean[:, None])
-    near = np.abs(level) < 4.5  # −f, which gives the same rates, is far below
-    v, level = v[:, near], level[near]
+    near = np.abs(line @ q.precision @ (v - q.mean[:, None])) < 4.5  # −f is far below
+    v = v[:, near]
     share = softmax(log_likelihood(at.work, at.hyper, v) - (v**2).sum(axis=0) / 2)
-    mean = float(share @ level)
-    return mean, float(np.sqrt(share @ (level - mean) ** 2))
+    mean = float(share @ events(at, v))
+    return mean, float(np.sqrt(share @ (events(at, v) - mean) ** 2))
+
+
+def moments_of(at: Optimum, q: Gaussian) -> tuple[float, float]:
+    """Mean and standard deviation of the expected events under q, by many draws."""
+    normals = np.random.default_rng(7).standard_normal((len(q.mean), 400_000))
+    drawn = events(at, q.mean[:, None] + q.root @ normals)
+    return float(drawn.mean()), float(drawn.std())
+
+
+def direction(at: Optimum, q: Gaussian) -> tuple[np.ndarray, float, float]:
+    found = _direction(at, q)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("effect", [None, "gamma"])
-def test_the_level_has_the_mean_and_the_spread_of_the_posterior(effect: str | None) -> None:
+def test_the_expected_events_have_the_law_of_the_posterior(effect: str | None) -> None:
     at = solved(effect, Hyper(0.8, 0.3, 0.9, 0.7 if effect else np.inf), level=0.5)
     q = frailty_response(at)
-    line = _line(at, q)
-    assert line is not None
+    line, slope, _ = direction(at, q)
     assert_allclose(line @ q.precision @ line, 1.0)
-    found = level_moments(at, q, line, 2048, 0)
+    found, plain = event_moments(at, q, line, 2048, 0)
     expected = moments_by_quadrature(at, q, line)
-    assert_allclose(found, expected, atol=0.03)
-    # and it matters: the Gaussian around the optimum has (0, 1)
+    assert_allclose(found, expected, atol=0.03 * slope)
+    assert_allclose(plain, moments_of(at, q), atol=0.03 * slope)
+    assert_allclose(moments_of(at, with_level(at, q, 2048, 0)), expected, atol=0.05 * slope)
+    # and it matters: the Gaussian around the optimum has another
     if effect:
-        assert abs(expected[0]) + abs(expected[1] - 1) > 0.1
+        assert max(abs(np.subtract(plain, expected))) > 0.1 * slope
+
+
+@pytest.mark.parametrize("gain", [-1.5, 0.0, 0.8])
+@pytest.mark.parametrize("stretch", [0.7, 1.0, 1.4])
+@pytest.mark.parametrize("bend", [0.0, 0.05, 0.2])
+def test_a_shift_and_a_stretch_give_the_moments_asked_for(
+    gain: float, stretch: float, bend: float
+) -> None:
+    slope, other = 2.0, 0.5  # N = slope t + bend t² + other·r with r ~ N(0, 1)
+    spread = np.sqrt(slope**2 + other**2)
+    shift, deviation = shift_and_stretch(gain, stretch * spread, spread, slope, bend)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(40)
+    weights /= weights.sum()
+    t = shift + deviation * nodes
+    assert_allclose(weights @ (slope * t + bend * t**2) - bend, gain, atol=1e-9)
+    linear = (slope + 2 * bend * shift) * deviation  # the square's own variance is left out
+    assert_allclose(linear**2 + other**2, (stretch * spread) ** 2, rtol=1e-9)
+
+
+def test_a_shift_beyond_what_a_square_allows_stays_finite() -> None:
+    for gain, deviation in ((-50.0, 1.0), (-50.0, 1e-9), (1e6, 1e6), (0.0, 0.0)):
+        shift, stretch = shift_and_stretch(gain, deviation, 2.0, 2.0, 0.3)
+        assert np.isfinite(shift)
+        assert 0 < stretch < np.inf
 
 
 def test_a_rough_optimum_has_the_level_of_the_posterior() -> None:
@@ -131,9 +175,8 @@ def test_levels_that_are_known_the_papers_bound_and_coarse_inputs_stay() -> None
 def test_many_subjects_are_treated_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     at = solved("gamma", Hyper(0.8, 0.3, 0.9, 0.7), level=0.5)
     q = frailty_response(at)
-    line = _line(at, q)
-    assert line is not None
-    together = level_moments(at, q, line, 2048, 0)
+    line, slope, _ = direction(at, q)
+    together = event_moments(at, q, line, 2048, 0)
     sizes = []
     plain = importance.square_integrals
 
@@ -143,5 +186,5 @@ def test_many_subjects_are_treated_in_turn(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("gp4c.inference.importance.square_integrals", watched)
     monkeypatch.setattr(importance, "_MOST_NUMBERS", 100 * at.work.likelihood.largest)
-    assert_allclose(level_moments(at, q, line, 2048, 0), together, atol=0.03)
+    assert_allclose(event_moments(at, q, line, 2048, 0), together, atol=0.03 * slope)
     assert max(sizes) == 100
