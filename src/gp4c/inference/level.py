@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from gp4c.inference.exposure import PaperWeights
 from gp4c.inference.hyper import Optimum
 from gp4c.inference.importance import (
     Curves,
@@ -36,14 +37,17 @@ ALL_DRAWS, LEAST_DRAWS = 4096, 128
 KNOWN = 0.05
 #: mean share of the variance of f that v may leave open: draws of v do not show what is left
 COARSE = 0.05
-#: least share of q's own standard deviation that the direction keeps
+#: least standard deviation along the direction, as a share of q's own
 LEAST_SPREAD = 0.2
 
 
 def with_level(at: Optimum, q: Gaussian, n_draws: int, seed: int) -> Gaussian:
     """q with the mean and the spread that the expected events have in the posterior."""
-    loose = at.work.likelihood.count_term == "lemma2"  # its q is the paper's
-    if loose or at.work.residual.mean() > COARSE:
+    likelihood = at.work.likelihood
+    loose = likelihood.count_term == "lemma2"  # its q is the paper's
+    # weights that follow every draw would leave the level to the prior
+    free = isinstance(likelihood.exposure.subject_cost, PaperWeights)
+    if loose or free or at.work.residual.mean() > COARSE:
         return q
     direction = _direction(at, q)
     if direction is None:
@@ -59,15 +63,20 @@ def shift_and_stretch(
     """Mean and standard deviation of t, N(0, 1) under q, that give N its law.
 
     N = slope·t + bend·t² + what does not depend on t. Its mean has to rise by `gain`, its standard
-    deviation from `spread` to `deviation`; the variance that t has no part in stays.
+    deviation from `spread` to `deviation`; the variance that t has no part in stays. Where no law
+    of t gives both, the mean goes first.
     """
-    along = max(deviation**2 - spread**2 + slope**2, (LEAST_SPREAD * slope) ** 2)
-    # with y = m·slope + m²·bend and u the variance of t:
-    # y + bend·u = gain + bend and (slope² + 4·bend·y) u = along
+    least, most = LEAST_SPREAD**2, np.inf
+    if bend > 0:  # t at the vertex of the parabola: N has no lower mean, t no wider law
+        gain = max(gain, -(slope**2) / (4 * bend) - bend + bend * least)
+        most = (slope**2 + 4 * bend * (gain + bend)) / (4 * bend**2)
+    # with y = m·slope + m²·bend and u the variance of t: y + bend·u = gain + bend and
+    # (slope² + 4·bend·y) u + 2·bend²·u² = along
+    along = max(deviation**2 - spread**2 + slope**2 + 2 * bend**2, 0.0)
     total = slope**2 + 4 * bend * (gain + bend)
-    root = np.sqrt(max(total**2 - 16 * bend**2 * along, 0.0))
-    u = 2 * along / max(total + root, 1e-300)
-    y = max(gain + bend - bend * u, -(slope**2) / (4 * bend + 1e-300))
+    u = 2 * along / (total + np.sqrt(max(total**2 - 8 * bend**2 * along, 0.0)))
+    u = min(max(u, least), most)
+    y = gain + bend - bend * u
     shift = 2 * y / (slope + np.sqrt(max(slope**2 + 4 * bend * y, 0.0)))
     return float(shift), float(np.sqrt(u))
 
@@ -135,7 +144,7 @@ def _along(at: Optimum, v: Floats, line: Floats) -> tuple[Floats, Floats]:
 def _direction(at: Optimum, q: Gaussian) -> tuple[Floats, float, float] | None:
     """Change of v per standard deviation of the expected events, whose slope and bend it is.
 
-    None where the events are known well.
+    None where the events are known well, or have no direction (a mean of f that is zero).
     """
     evaluation, hyper = at.estep.evaluation, at.hyper
     weights = at.work.likelihood.exposure.base_weights

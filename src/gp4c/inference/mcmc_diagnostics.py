@@ -49,7 +49,7 @@ def _r_hat(chains: Floats) -> float:
     within = chains.var(axis=1, ddof=1).mean()
     between = n * chains.mean(axis=1).var(ddof=1)
     if within == 0:
-        return np.nan
+        return np.inf if between > 0 else np.nan
     return float(np.sqrt(((n - 1) / n * within + between / n) / within))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -162,7 +161,7 @@ def _fit_curve(
     model: Any, data: Observations, length_scale: float, say: Say | None
 ) -> tuple[Problem, Fit]:
     """The usual fit, with the pointwise count term where the exact one would take too long."""
-    chosen, seen = copy(model), data.count != 0
+    chosen, seen = type(model)(**model.get_params()), data.count != 0
     lengths = (data.stop - data.start)[seen] / length_scale
     work = float((KERNELS[model.kernel].interval_nodes(lengths).astype(float) ** 2).sum())
     if model.count_term == "exact" and work > MOST_WORK:

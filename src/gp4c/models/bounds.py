@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gp4c.exceptions import GP4CError
+from gp4c.exceptions import NotFittedError
 from gp4c.inference.threads import one_blas_thread
 from gp4c.models.base import PanelEstimator
 
@@ -37,7 +37,7 @@ class FittedBounds(PanelEstimator):
         """The paper's bound (its Theorem 2) for the fitted q, evaluated when first asked for."""
         self._check_fitted()
         if "_bound_with" not in vars(self):
-            raise GP4CError("this model was saved before the paper's bound was: fit it again")
+            raise NotFittedError("the model was saved without the paper's bound; fit it again")
         with one_blas_thread():
             return self._bound_with("lemma2")
 

@@ -90,12 +90,13 @@ def bound_with(problem: Problem, optimum: Optimum, count_term: str) -> float:
 
 def warn_unless_converged(model: PanelEstimator, optimum: Optimum) -> None:
     """Say loudly that the optimiser or the sampler has not converged, and what to do."""
-    report = getattr(model, "sampler_", None)
+    report: SamplerReport | None = getattr(model, "sampler_", None)
     if report is not None and report.curve_r_hat > MOST_R_HAT:
+        easier = ", or take hyper='optimize', which has less to sample"
         warnings.warn(
             f"the sampler's populations disagree about the curve (R̂ = {report.curve_r_hat:.2f}, "
-            f"above {MOST_R_HAT}): fit with another random_state and compare, or take "
-            "hyper='optimize', which has less to sample",
+            f"above {MOST_R_HAT}): fit with another random_state and compare"
+            + (easier if getattr(model, "hyper", "optimize") == "integrate" else ""),
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -240,14 +241,16 @@ def sample_fit(
     """
     from gp4c.inference.mcmc import sample_posterior  # only here: other fits need no sampler
 
-    weights = None
-    if problem.effect == "weight":
-        weights = _subject_effects(problem, fit.parts)[0]
+    weights, rate = None, problem.data.rate
+    if problem.effect == "weight":  # on the scale of the fit's f; the rate takes their mean
+        effects, rate = _subject_effects(problem, fit.parts)
+        weights = effects * (rate / problem.data.rate)
     options: dict[str, Any] = {"random_state": seed, "weights": weights, "n_jobs": n_jobs}
     if hyper == "integrate":
         options["free"] = free_coordinates(problem, unit_mean(problem, mean))
         options["log_prior"] = _many_priors
     draws, report = sample_posterior(problem, fit.best.hyper, **options)
+    draws = replace(draws, rate=rate)
     return replace(fit, sampled=draws, report=report, log_evidence=report.log_evidence)
 
 
@@ -295,7 +298,7 @@ def store_fit(model: Any, problem: Problem, fit: Fit) -> None:
     model.objective_ = evaluation.bound.total
     for bound in ("elbo_", "paper_bound_"):
         vars(model).pop(bound, None)  # of an earlier fit; evaluated when asked for
-    model._bound_with = partial(bound_with, problem, optimum)
+    model._bound_with = partial(bound_with, problem.variant(), optimum)
     model.log_evidence_ = fit.log_evidence
     model.n_inducing_ = optimum.work.size
     # the best so far: a finer stage of the climb looks at the same place again

@@ -109,8 +109,11 @@ class GP4C(CovariateModel):
         The evidence lower bound of the fitted posterior with the exact count term.
     paper_bound_ : float
         The paper's bound, with `b`, for the same posterior; `elbo_gap` is the difference.
+    log_evidence_ : float
+        ln p(counts) with the hyper-parameters integrated out, Σ ln m! left out; with
+        ``hyper="optimize"`` the bound at their best values (``method="mcmc"``: the evidence there).
     length_scale_, variance_, mean_ : float
-        a, γ and g in the data's units.
+        a, γ and g in the data's units: the best or, with priors, most probable ones.
     n_inducing_, n_iter_, converged_, history_
         Inducing inputs used, steps taken, whether they converged, the objective at each.
     effect_ : str or None

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy.special import softmax
 
+from gp4c.data.events import RecurrentEvents
+from gp4c.data.panel import PanelCounts
 from gp4c.design.kernels import KERNELS
+from gp4c.design.observations import observe
 from gp4c.inference import importance
 from gp4c.inference.hyper import Optimum, Problem, solve_q
 from gp4c.inference.importance import log_likelihood
-from gp4c.inference.level import _direction, event_moments, shift_and_stretch, with_level
+from gp4c.inference.level import (
+    GRID,
+    _along,
+    _direction,
+    event_moments,
+    shift_and_stretch,
+    with_level,
+)
 from gp4c.inference.mcmc import sample_posterior
 from gp4c.inference.response import frailty_response
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Gaussian, Workspace
+from gp4c.models.fitting import no_event_optimum
 from problems import observed, visits_panel
 
 
@@ -81,28 +93,81 @@ def test_the_expected_events_have_the_law_of_the_posterior(effect: str | None) -
         assert max(abs(np.subtract(plain, expected))) > 0.1 * slope
 
 
-@pytest.mark.parametrize("gain", [-1.5, 0.0, 0.8])
-@pytest.mark.parametrize("stretch", [0.7, 1.0, 1.4])
-@pytest.mark.parametrize("bend", [0.0, 0.05, 0.2])
-def test_a_shift_and_a_stretch_give_the_moments_asked_for(
-    gain: float, stretch: float, bend: float
-) -> None:
-    slope, other = 2.0, 0.5  # N = slope t + bend t² + other·r with r ~ N(0, 1)
-    spread = np.sqrt(slope**2 + other**2)
-    shift, deviation = shift_and_stretch(gain, stretch * spread, spread, slope, bend)
+def moments_of_parabola(
+    shift: float, stretch: float, slope: float, bend: float, other: float
+) -> tuple[float, float]:
+    """Mean and standard deviation of slope t + bend t² + other r, by Gauss's rule over t."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
-    weights /= weights.sum()
-    t = shift + deviation * nodes
-    assert_allclose(weights @ (slope * t + bend * t**2) - bend, gain, atol=1e-9)
-    linear = (slope + 2 * bend * shift) * deviation  # the square's own variance is left out
-    assert_allclose(linear**2 + other**2, (stretch * spread) ** 2, rtol=1e-9)
+    weights = weights / weights.sum()
+    t = shift + stretch * nodes
+    values = slope * t + bend * t**2
+    mean = float(weights @ values)
+    return mean, float(np.sqrt(weights @ (values - mean) ** 2 + other**2))
 
 
-def test_a_shift_beyond_what_a_square_allows_stays_finite() -> None:
-    for gain, deviation in ((-50.0, 1.0), (-50.0, 1e-9), (1e6, 1e6), (0.0, 0.0)):
-        shift, stretch = shift_and_stretch(gain, deviation, 2.0, 2.0, 0.3)
-        assert np.isfinite(shift)
-        assert 0 < stretch < np.inf
+@pytest.mark.parametrize("gain", [-1.0, 0.0, 0.8])
+@pytest.mark.parametrize("wider", [0.8, 1.0, 1.3])
+@pytest.mark.parametrize("bend", [0.0, 0.05, 0.3])
+def test_a_shift_and_a_stretch_give_the_moments_asked_for(
+    gain: float, wider: float, bend: float
+) -> None:
+    slope, other = 2.0, 0.5
+    mean, spread = moments_of_parabola(0.0, 1.0, slope, bend, other)
+    found = shift_and_stretch(gain, wider * spread, spread, slope, bend)
+    reached = moments_of_parabola(*found, slope, bend, other)
+    assert_allclose(reached, (mean + gain, wider * spread), atol=1e-9)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.2, 1.0, 1.5, 40.0])
+def test_nothing_to_make_up_for_changes_nothing(bend: float) -> None:
+    _, spread = moments_of_parabola(0.0, 1.0, 2.0, bend, 0.5)
+    assert_allclose(shift_and_stretch(0.0, spread, spread, 2.0, bend), (0.0, 1.0), atol=1e-9)
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("gain", [-50.0, -3.0, 0.0, 5.0])
+@pytest.mark.parametrize("deviation", [0.0, 1e-9, 1.0, 40.0])
+def test_where_no_law_gives_both_the_mean_goes_first(
+    gain: float, deviation: float, bend: float
+) -> None:
+    slope = 2.0
+    before, spread = moments_of_parabola(0.0, 1.0, slope, bend, 0.0)
+    found = shift_and_stretch(gain, deviation, spread, slope, bend)
+    assert 0.2 - 1e-9 < found[1] < 100
+    lowest = -np.inf if bend == 0 else -(slope**2) / (4 * bend) + 0.2**2 * bend - before
+    mean, _ = moments_of_parabola(*found, slope, bend, 0.0)
+    assert_allclose(mean - before, max(gain, lowest), atol=1e-9)
+
+
+def test_without_events_q_is_the_posterior_and_stays() -> None:
+    panel = visits_panel(3, 10, 4, level=0.5)
+    data = observed(PanelCounts.from_frame(panel.to_frame().assign(count=0), window=panel.window))
+    at = no_event_optimum(Problem(data, KERNELS["se"], "exact"))
+    q = with_level(at, at.estep.q, 512, 0)
+    assert_allclose(q.mean, at.estep.q.mean, atol=1e-6)
+    assert_allclose(q.covariance, at.estep.q.covariance, atol=1e-6)
+
+
+def test_weights_of_subjects_leave_the_level_alone() -> None:
+    at = solved("weight", Hyper(0.8, 0.3, 0.9), level=0.5)
+    assert with_level(at, at.estep.q, 128, 0) is at.estep.q
+
+
+@pytest.mark.parametrize("effect", [None, "gamma"])
+def test_along_the_direction_the_likelihood_is_that_of_the_curves(effect: str | None) -> None:
+    panel = visits_panel(3, 10, 4, level=2.0)
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"subject": [f"e{k % 3}" for k in range(9)], "time": rng.random(9)})
+    data = observe(panel, RecurrentEvents.from_frame(frame, window=panel.window), panel.window)
+    hyper = Hyper(0.8, 0.3, 0.9, 0.7 if effect else np.inf)
+    work = Problem(data, KERNELS["se"], "exact", effect=effect).workspace(hyper.length_scale)
+    at = Optimum(hyper, work, solve_q(work, hyper, None, 1e-4), 0.0, (), True)
+    v, line = rng.standard_normal((work.size, 6)), rng.standard_normal(work.size)
+    log_joint, expected = _along(at, v, line)
+    for t, joint, number in zip(GRID, log_joint, expected, strict=True):
+        there = v + t * line[:, None]
+        assert_allclose(joint, log_likelihood(work, hyper, there) - (there**2).sum(axis=0) / 2)
+        assert_allclose(number, events(at, there))
 
 
 def test_a_rough_optimum_has_the_level_of_the_posterior() -> None:

@@ -94,6 +94,11 @@ def test_constant_chains_have_no_diagnosis():
     assert np.isnan(rank_r_hat(chains))
 
 
+def test_chains_stuck_at_different_values_disagree_without_limit():
+    # up to rounding of their variance
+    assert rank_r_hat(np.repeat([[0.0], [1.0], [1.0], [0.0]], 100, axis=1)) > 1e6
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.8])
 def test_arviz_agrees(rho):
     arviz = pytest.importorskip("arviz")

@@ -65,7 +65,7 @@ def test_the_paper_bound_is_below_the_evidence_bound(
     name: str, models: dict[str, gp4c.GP4C]
 ) -> None:
     model = models[name]
-    # Lemma 2 gives away at most its constant per event, and here nearly all of it
+    # Lemma 2 gives away its constant per event where f is well known, as here
     assert 0.5 * PANEL.n_events < model.elbo_gap() < 1.2704 * PANEL.n_events
     own = model.elbo_ - model.objective_
     if name == "exact":

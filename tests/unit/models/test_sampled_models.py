@@ -50,6 +50,20 @@ def test_the_weights_of_a_sampled_fit_are_those_of_the_fit(panel):
     assert "sampled" in str(model.summary())
 
 
+def test_weights_far_from_one_keep_the_scale_of_a_sampled_fit(panel):
+    # one subject with most events: f is on the scale of the others, the rate takes the mean weight
+    frame = panel.to_frame()
+    frame.loc[frame["subject"] == frame["subject"].iloc[0], "count"] *= 20
+    uneven = gp4c.PanelCounts.from_frame(frame, window=panel.window)
+    options = {"effect": "weight", "hyper": "optimize", "count_term": "exact", "n_inducing": 6}
+    model = gp4c.GP4C(**options, method="mcmc", random_state=0).fit(uneven)
+    other = gp4c.GP4C(**options).fit(uneven)
+    assert_allclose(model.subject_effects_.mean(), 1.0)
+    assert_allclose(model.cumulative(12.0), other.cumulative(12.0), rtol=0.02)
+    band, same = model.cumulative_band(12.0), other.cumulative_band(12.0)
+    assert_allclose(band, same, rtol=0.05)
+
+
 def test_sampled_hyper_parameters_have_a_range_around_the_most_probable(panel):
     model = gp4c.GP4C(effect=None, **QUICK).fit(panel)
     default = gp4c.GP4C(effect=None, n_inducing=6).fit(panel)
