@@ -1,6 +1,6 @@
 """The calibration study in one command, which shows progress and resumes where it stopped.
 
-``python -m benchmarks.calibration --sets 200 --jobs 2`` from the top of the project. Tables are
+``python -m benchmarks.calibration --jobs 2`` from the top of the project. Tables are
 printed and written to ``benchmarks/results/calibration.json``, one line per data set to
 ``calibration_sets.csv``. ``--report`` only summarises what is there.
 """
@@ -92,8 +92,8 @@ def run(plan: list[Task], store: Store, jobs: int) -> None:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", type=int, default=500, help="data sets of the prior study")
-    parser.add_argument("--compared", type=int, default=60, help="of them for the other arms too")
-    parser.add_argument("--intensities", type=int, default=24, help="of the paper's setting")
+    parser.add_argument("--compared", type=int, default=30, help="of them for the other arms too")
+    parser.add_argument("--intensities", type=int, default=160, help="of the paper's setting")
     parser.add_argument("--trials", type=int, default=20, help="of Synthetic A")
     parser.add_argument("--first", type=int, default=FIRST, help="number of the first data set")
     parser.add_argument("--jobs", type=int, default=2, help="processes")

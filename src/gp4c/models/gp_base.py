@@ -109,7 +109,7 @@ class GaussianProcessModel(FittedBounds):
         kind : {"pointwise", "simultaneous"}
             Probability at each time, with equal tails; or of the whole curve over the window to
             lie between the two, which is wider. Where f may be zero, so may the rate, and the
-            band begins at zero.
+            band begins at zero, so that it holds more than `level` there.
         """
         levels = self._tails(level, kind, self._draw_intensities)
         posterior = self._posterior()
