@@ -41,9 +41,14 @@ class Weighted:
 
 
 def gaussians(parts: list[Weighted]) -> list[Gaussian]:
-    """q of every part; they share the draws for the law of their levels."""
-    n_draws = max(ALL_DRAWS // len(parts), LEAST_DRAWS)
-    return [part.gaussian(n_draws, seed) for seed, part in enumerate(parts)]
+    """q of every part; they share the draws for the law of their levels.
+
+    In proportion to their weights: the error of Σ w_k x_k is then least for so many draws.
+    """
+    shares = [max(int(ALL_DRAWS * part.weight), LEAST_DRAWS) for part in parts]
+    return [
+        part.gaussian(n, seed) for seed, (part, n) in enumerate(zip(parts, shares, strict=True))
+    ]
 
 
 def level_shift(at: Optimum, q: Gaussian) -> Floats:

@@ -12,7 +12,7 @@ from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
-from gp4c.inference import importance
+from gp4c.inference import importance, parts
 from gp4c.inference.hyper import Optimum, Problem, solve_q
 from gp4c.inference.importance import log_likelihood
 from gp4c.inference.level import (
@@ -235,6 +235,18 @@ def test_levels_that_are_known_the_papers_bound_and_coarse_inputs_stay() -> None
     assert with_level(paper, paper.estep.q, 128, 0) is paper.estep.q
     coarse = solved(None, Hyper(0.4, 0.3, 0.9), level=0.5)  # two inputs leave a fifth of f open
     assert with_level(coarse, coarse.estep.q, 128, 0) is coarse.estep.q
+
+
+def test_parts_have_draws_in_proportion_to_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    at, asked = solved(None, Hyper(0.8, 0.3, 0.9), level=0.5), []
+
+    def watched(optimum: Optimum, q: Gaussian, n_draws: int, seed: int) -> Gaussian:
+        asked.append((n_draws, seed))
+        return q
+
+    monkeypatch.setattr(parts, "with_level", watched)
+    parts.gaussians([parts.Weighted(at, weight) for weight in (0.75, 0.24, 0.01)])
+    assert asked == [(3072, 0), (983, 1), (128, 2)]
 
 
 def test_many_subjects_are_treated_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
