@@ -28,13 +28,11 @@ from gp4c.inference.hyper import (
     scout_workspace,
     solve_q,
 )
-from gp4c.inference.signs import best_signs, crosses, crossings, flip
+from gp4c.inference.signs import best_signs, crosses, flip, places_to_turn
 from gp4c.inference.sparse_prior import Hyper
 
 Floats = NDArray[np.float64]
 
-#: standard deviations from zero within which an f kept positive may stand for one that crosses
-MAY_CROSS = 6.0
 #: nats behind the best at which a local maximum, or an f that crosses zero, is worth a climb
 COMPETES = 3.0
 #: nats that the many sign patterns of an f that crosses zero may add to the evidence of one
@@ -153,7 +151,7 @@ def _crossing(
     judged at hyper-parameters of its own: start from a zero-mean prior of the same level with a
     crossing wherever λ comes close to zero.
     """
-    places = crossings(best.work, best.estep.evaluation, MAY_CROSS)
+    places = places_to_turn(best.work, best.hyper, best.estep.evaluation)
     if len(places) == 0:
         return None
     work, scout = scout_workspace(problem, best), problem.scout()

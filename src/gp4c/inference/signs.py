@@ -19,9 +19,17 @@ from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Evaluation, Sites, Workspace
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
-#: f may cross zero where its posterior mean is within this many standard deviations of it
-NEAR_ZERO = 2.0
+#: f may cross zero where |f| has a minimum within this many of its posterior standard deviations
+#: of zero, or of its prior ones: kept on the wrong side, an f can be sure of itself
+NEAR_ZERO, CLOSE = 2.0, 1.0
+#: f may cross zero within a bump of |f| whose top is less than this many of its posterior and of
+#: its prior standard deviations from zero
+UNSURE, SMALL = 6.0, 2.0
+#: an f that dips below zero and comes back has one minimum of |f| between its two crossings, each
+#: this many length-scales from it
+DIP = 0.6
 #: beyond this many standard deviations the sign of f is clear
 CLEAR_SIGN = 2.0
 #: an f whose prior mean is more of its standard deviations from zero crosses only where it is near
@@ -46,16 +54,55 @@ WORTHWHILE = 1e-3
 #: most places at which signs are turned, nearest to zero first
 MAX_CROSSINGS = 12
 #: most moves from pattern to better pattern
-MAX_MOVES = 3
+MAX_MOVES = 6
 
 
-def crossings(work: Workspace, at: Evaluation, near_zero: float = NEAR_ZERO) -> Floats:
-    """Unit times where f is nearest to zero and may cross it, likeliest first."""
-    ratio = np.abs(at.mean) / np.sqrt(np.maximum(at.variance, 1e-300))
-    lowest = (ratio[1:-1] <= ratio[:-2]) & (ratio[1:-1] <= ratio[2:]) & (ratio[1:-1] < near_zero)
-    places = np.flatnonzero(lowest) + 1
-    order = np.argsort(ratio[places], kind="stable")[:MAX_CROSSINGS]
-    return np.asarray(work.likelihood.grid.nodes[places[order]])
+def places_to_turn(work: Workspace, hyper: Hyper, at: Evaluation) -> Floats:
+    """Unit times where f may cross zero, in order: minima of |f|, ends of the window included.
+
+    With a small prior mean, however large |f| is there; else where it comes near zero.
+    """
+    size, prior_deviation = np.abs(at.mean), np.sqrt(hyper.variance)
+    in_deviations = _in_deviations(at)
+    low = _minima(size)
+    if hyper.mean > FAR_MEAN * prior_deviation:
+        near = (in_deviations < NEAR_ZERO) | (size < CLOSE * prior_deviation)
+        low = low[near[low]]
+    return np.asarray(work.likelihood.grid.nodes[_first_few(low, in_deviations)])
+
+
+def halves_to_turn(work: Workspace, hyper: Hyper, at: Evaluation) -> list[tuple[float, float]]:
+    """From the top of a bump of |f| to its foot on either side, where f may cross zero between.
+
+    Wide intervals see such an f as well as one that is large throughout.
+    """
+    size, in_deviations = np.abs(at.mean), _in_deviations(at)
+    inside = np.arange(1, len(size) - 1)
+    high = np.intersect1d(_minima(-size), inside)
+    unsure = (in_deviations < UNSURE) & (size < SMALL * np.sqrt(hyper.variance))
+    nodes = work.likelihood.grid.nodes
+    feet = np.concatenate([[0.0], nodes[np.intersect1d(_minima(size), inside)], [1.0]])
+    tops = nodes[_first_few(high[unsure[high]], in_deviations)].tolist()
+    after = np.searchsorted(feet, tops)
+    left = [(float(feet[k - 1]), top) for k, top in zip(after, tops, strict=True)]
+    right = [(top, float(feet[k])) for k, top in zip(after, tops, strict=True)]
+    return left + right
+
+
+def _in_deviations(at: Evaluation) -> Floats:
+    """|E f| in posterior standard deviations."""
+    return np.asarray(np.abs(at.mean) / np.sqrt(np.maximum(at.variance, 1e-300)))
+
+
+def _minima(values: Floats) -> Indices:
+    """Where neighbours are no smaller, ends included."""
+    fenced = np.concatenate([[np.inf], values, [np.inf]])
+    return np.flatnonzero((values <= fenced[:-2]) & (values <= fenced[2:]))
+
+
+def _first_few(places: Indices, order: Floats) -> Indices:
+    """The MAX_CROSSINGS places that come first in some order, as they are in time."""
+    return np.sort(places[np.argsort(order[places], kind="stable")[:MAX_CROSSINGS]])
 
 
 def crosses(at: Evaluation) -> bool:
@@ -88,12 +135,21 @@ def negated(sites: Sites) -> Sites:
 class Pattern:
     """An optimum over q, and the places at which its signs were turned from the first one's.
 
-    `mirrored` says that it is the side before the place that was turned, not the one beyond.
+    `mirrored` says that it is the side before the place that was turned, not the one beyond; with
+    a `reach`, f was turned only this far to either side of the place.
     """
 
     estep: EStep
     turned: tuple[float, ...] = ()
     mirrored: bool = False
+    reach: float = 0.0
+
+    @property
+    def flips(self) -> tuple[float, ...]:
+        """Times at which the sign was changed."""
+        if self.reach == 0:
+            return self.turned
+        return self.turned[0] - self.reach, self.turned[0] + self.reach
 
 
 def has_sides(hyper: Hyper) -> bool:
@@ -101,38 +157,45 @@ def has_sides(hyper: Hyper) -> bool:
     return bool(hyper.mean > NO_MEAN * np.sqrt(hyper.variance))
 
 
-def places_to_turn(work: Workspace, hyper: Hyper, base: EStep) -> Floats:
-    """Times where |f| is smallest, in order; with a small mean, however sure f is there."""
-    near = hyper.mean > FAR_MEAN * np.sqrt(hyper.variance)
-    return np.sort(crossings(work, base.evaluation, NEAR_ZERO if near else np.inf))
+def turns_to_try(work: Workspace, hyper: Hyper, base: EStep) -> list[Pattern]:
+    """Turns of f beyond or around a place, between two neighbouring ones, or of half a bump.
 
-
-def neighbours(work: Workspace, hyper: Hyper, base: EStep, places: Floats) -> list[Pattern]:
-    """Optima reached by turning f on one side of a place, or between two neighbouring places.
-
-    With a prior mean the two sides differ; without, f and −f are the same.
+    With a prior mean the two sides of a place differ; without, f and −f are the same. Where f
+    comes near zero nowhere there are none.
     """
-    turns = [(float(place),) for place in places] + list(itertools.pairwise(places.tolist()))
-    sites, found, sided = base.evaluation.sites(), [], has_sides(hyper)
+    places = places_to_turn(work, hyper, base.evaluation)
+    first, last = work.likelihood.grid.nodes[[0, -1]]
+    inside = places[(places > first) & (places < last)].tolist()
+    sides = (False, True) if has_sides(hyper) else (False,)
+    beyond = [Pattern(base, (place,), mirrored) for place in inside for mirrored in sides]
+    halves = halves_to_turn(work, hyper, base.evaluation) if len(places) else []
+    between = [Pattern(base, pair) for pair in [*itertools.pairwise(inside), *halves]]
+    reach = DIP * hyper.length_scale
+    return beyond + between + [Pattern(base, (place,), reach=reach) for place in places.tolist()]
+
+
+def neighbours(work: Workspace, hyper: Hyper, base: EStep, turns: list[Pattern]) -> list[Pattern]:
+    """Optima reached from `base` by each of the turns, but for those that lead far too low."""
+    found, hopeless = [], base.evaluation.bound.total - HOPELESS
     for turn in turns:
-        turned = flip(work, sites, np.array(turn))
-        both = [turned, negated(turned)] if sided and len(turn) == 1 else [turned]
-        for mirrored, start in enumerate(both):
-            optimum = optimum_from(work, hyper, start, base.evaluation.bound.total - HOPELESS)
-            if optimum is not None:
-                found.append(Pattern(optimum, turn, bool(mirrored)))
+        optimum = optimum_from(work, hyper, turned_sites(work, base, [turn]), hopeless)
+        if optimum is not None:
+            found.append(replace(turn, estep=optimum))
     return found
+
+
+def turned_sites(work: Workspace, base: EStep, patterns: list[Pattern]) -> Sites:
+    """Sites of `base` with the signs of all these patterns turned."""
+    flips = np.array([place for pattern in patterns for place in pattern.flips])
+    sites = flip(work, base.evaluation.sites(), flips)
+    return negated(sites) if sum(pattern.mirrored for pattern in patterns) % 2 else sites
 
 
 def turned_optimum(
     work: Workspace, hyper: Hyper, base: EStep, patterns: list[Pattern]
 ) -> EStep | None:
     """The optimum with the turns of all these patterns; None for a start that is none."""
-    places = np.array([place for pattern in patterns for place in pattern.turned])
-    sites = flip(work, base.evaluation.sites(), places)
-    if sum(pattern.mirrored for pattern in patterns) % 2:
-        sites = negated(sites)
-    start = work.from_sites(hyper, sites)
+    start = work.from_sites(hyper, turned_sites(work, base, patterns))
     return None if start is None else e_step(work, hyper, start, ROUGH, TURN_STEPS)
 
 
@@ -154,11 +217,11 @@ def competing(
 
     `scout` has a cheap bound, which takes a first look.
     """
-    places = places_to_turn(work, hyper, base)
-    if scout is None or scout is work or not len(places):
-        return distinct(neighbours(work, hyper, base, places), base, NEGLIGIBLE)
+    turns = turns_to_try(work, hyper, base)
+    if scout is None or scout is work or not turns:
+        return distinct(neighbours(work, hyper, base, turns), base, NEGLIGIBLE)
     cheap = e_step(scout, hyper, base.q, ROUGH, STEPS)
-    promising = distinct(neighbours(scout, hyper, cheap, places), cheap, NEGLIGIBLE + SCOUT_ERROR)
+    promising = distinct(neighbours(scout, hyper, cheap, turns), cheap, NEGLIGIBLE + SCOUT_ERROR)
     found = [replace(p, estep=e_step(work, hyper, p.estep.q, ROUGH, STEPS)) for p in promising]
     return distinct(found, base, NEGLIGIBLE)
 

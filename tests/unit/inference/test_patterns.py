@@ -210,3 +210,35 @@ def test_many_patterns_together_are_nearer_to_the_sampler(many: tuple[Problem, O
 
     together = with_sign_patterns(task, Weighted(at, 1.0))
     assert distance(together) < 0.7 * distance([Weighted(at, 1.0)])
+
+
+# -- within a bump ----------------------------------------------------------------------------
+
+
+def test_an_f_that_may_cross_zero_within_a_bump_has_the_quartiles_of_the_sampler() -> None:
+    """Two neighbouring intervals with events: f large on both, or of opposite signs on them."""
+    n = 8
+    panel = PanelCounts.from_frame(
+        {
+            "subject": np.repeat(np.arange(n), 4),
+            "start": np.tile([0.0, 0.3, 0.5, 0.7], n),
+            "stop": np.tile([0.3, 0.5, 0.7, 1.0], n),
+            "count": np.tile([0, 1, 1, 0], n),
+        }
+    )
+    data = observed(panel)
+    task, hyper = Problem(data, KERNELS["se"], "exact"), Hyper(0.08, 1.0, 0.5)
+    work = task.workspace(hyper.length_scale)
+    positive = e_step(work, hyper, positive_start(work, hyper), 1e-6)
+    alone = Weighted(Optimum(hyper, work, positive, 0.0, (), True), 1.0)
+    draws, _ = sample_posterior(task, hyper, size=work.size, n_draws=4000, random_state=0)
+    middle = np.array([0.45, 0.5, 0.55])
+    lower, upper = draws.intensity_quantile(middle, np.array([0.25, 0.75]))
+
+    def away(parts: list[Weighted]) -> np.ndarray:
+        ours = mixture(parts, "se", data.window, data.rate)
+        quartiles = ours.intensity_quantile(middle, np.array([0.25, 0.75]))
+        return np.abs(quartiles - [lower, upper]) / (upper - lower)
+
+    assert away([alone])[0].max() > 0.15  # what crossings between the two take off
+    assert away(with_sign_patterns(task, alone)).max() < 0.08

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import product
 from types import SimpleNamespace
 
@@ -20,10 +21,11 @@ from gp4c.inference.signs import (
     best_signs,
     competing,
     crosses,
-    crossings,
     distinct,
     flip,
+    halves_to_turn,
     negated,
+    places_to_turn,
 )
 from gp4c.inference.sparse_prior import Hyper
 from gp4c.inference.variational import Gaussian, Workspace
@@ -79,7 +81,7 @@ def test_flipping_twice_changes_nothing() -> None:
 @pytest.mark.parametrize("count_term", ["pointwise", "exact"])
 def test_the_best_pattern_is_that_of_enumeration(count_term: str) -> None:
     work, estep = solved(count_term)
-    places = crossings(work, estep.evaluation, 10.0)
+    places = places_to_turn(work, HYPER, estep.evaluation)
     assert len(places) >= 2
     values = []
     for chosen in product([False, True], repeat=len(places)):
@@ -164,16 +166,72 @@ def test_a_crossing_between_visits_is_found_where_the_present_pattern_is_sure() 
     assert 2 <= (np.diff(signs) != 0).sum() <= 4
 
 
-def test_f_crosses_zero_where_it_is_few_deviations_away() -> None:
-    """Nearest in standard deviations, not in units: a wide place before a narrow, smaller one."""
+def test_f_may_cross_zero_where_it_has_a_minimum_near_it() -> None:
+    """Near zero for what is known of it, or for how much it varies; at an end of the window too."""
     nodes = np.linspace(0.0, 1.0, 9)
-    mean = np.array([1.0, 0.3, 1.0, 0.9, 0.8, 1.0, -2.5, 3.0, 3.0])
-    deviation = np.array([0.5, 0.1, 0.5, 0.5, 2.0, 0.5, 0.5, 0.5, 0.5])
+    mean = np.array([1.0, 0.9, 1.2, -1.1, 1.6, 1.3, 2.5, 2.0, 0.4])
+    deviation = np.array([0.5, 0.01, 0.5, 0.1, 0.5, 1.0, 0.5, 0.5, 0.01])
     work = SimpleNamespace(likelihood=SimpleNamespace(grid=SimpleNamespace(nodes=nodes)))
     at = SimpleNamespace(mean=mean, variance=deviation**2)
-    # 0.8/2, 1/0.5 at its neighbour, 2.5/0.5 and 0.3/0.1
-    assert_allclose(crossings(work, at, 4.0), [nodes[4]])  # type: ignore[arg-type]
-    assert_allclose(crossings(work, at, 10.0), [nodes[4]])  # type: ignore[arg-type]
-    mean[1] = 0.1
-    assert_allclose(crossings(work, at, 2.0), [nodes[4], nodes[1]])  # type: ignore[arg-type]
-    assert_allclose(crossings(work, at, 0.7), [nodes[4]])  # type: ignore[arg-type]
+
+    def places(prior_deviation: float, prior_mean: float) -> list[float]:
+        hyper = Hyper(0.2, prior_deviation**2, prior_mean)
+        return places_to_turn(work, hyper, at).tolist()  # type: ignore[arg-type]
+
+    # minima: 0.9 at node 1, 1.1 at node 3 (11 deviations), 1.3 at node 5 (1.3 of them), the end
+    assert places(1.0, 1.5) == [nodes[1], nodes[5], nodes[8]]
+    assert places(0.5, 1.5) == [nodes[5], nodes[8]]
+    assert places(0.1, 1.5) == [nodes[5]]
+    assert places(1.0, 0.5) == [nodes[1], nodes[3], nodes[5], nodes[8]]  # crosses anywhere
+
+
+def test_bumps_are_halved_where_they_are_small_and_unsure() -> None:
+    nodes = np.linspace(0.05, 0.95, 10)
+    mean = np.array([0.5, 1.0, 0.3, -1.5, 0.2, 3.0, 1.0, 2.5, 1.0, 2.0])
+    deviation = np.array([0.5, 0.5, 0.5, 0.5, 0.5, 1.0, 0.5, 0.1, 0.5, 0.5])
+    work = SimpleNamespace(likelihood=SimpleNamespace(grid=SimpleNamespace(nodes=nodes)))
+    at = SimpleNamespace(mean=mean, variance=deviation**2)
+
+    def halves(prior_deviation: float) -> list[tuple[float, float]]:
+        hyper = Hyper(0.2, prior_deviation**2, 1.0)
+        return halves_to_turn(work, hyper, at)  # type: ignore[arg-type]
+
+    # tops at nodes 1, 3, 5 and 7 (25 deviations: sure); feet at 2, 4, 6, 8 and both ends
+    first = [(0.0, nodes[1]), (nodes[2], nodes[3]), (nodes[1], nodes[2]), (nodes[3], nodes[4])]
+    fifth = [(nodes[4], nodes[5]), (nodes[5], nodes[6])]
+    assert sorted(halves(1.0)) == sorted(first)
+    assert sorted(halves(1.6)) == sorted(first + fifth)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        lambda x: 1 - 1.7 * np.exp(-((x - 0.5) ** 2) / (2 * 0.12**2)),
+        lambda x: 1.5 * np.tanh((0.6213 - x) / 0.25),
+        lambda x: 1.3 - 2.0 * np.exp(-((x - 0.97) ** 2) / (2 * 0.15**2)),
+    ],
+    ids=["dips below zero", "goes to the other side", "is below zero at the end"],
+)
+def test_signs_are_found_where_an_f_kept_positive_is_sure_of_itself(
+    shape: Callable[[np.ndarray], np.ndarray],
+) -> None:
+    """The prior mean is positive and 8 to 21 posterior deviations keep f from zero."""
+    cuts, x = np.linspace(0.0, 1.0, 31), np.linspace(0.0, 1.0, 6001)
+    truth = shape(x)
+    mean = np.array(
+        [np.trapezoid(truth[200 * i : 200 * (i + 1) + 1] ** 2, dx=x[1]) for i in range(30)]
+    )
+    count = np.round(3000 * mean / mean.sum())
+    panel = PanelCounts.from_frame(
+        {"subject": np.zeros(30), "start": cuts[:-1], "stop": cuts[1:], "count": count}
+    )
+    hyper = Hyper(0.2, 0.5, 0.8)
+    work = Problem(observed(panel), KERNELS["se"], "exact").workspace(hyper.length_scale)
+    positive = e_step(work, hyper, positive_start(work, hyper), 1e-6)
+    turned = flip(work, positive.evaluation.sites(), x[1:][np.diff(np.sign(truth)) != 0])
+    start = work.from_sites(hyper, turned)
+    assert start is not None
+    with_true_signs = e_step(work, hyper, start, 1e-6).evaluation.bound.total
+    assert with_true_signs > positive.evaluation.bound.total + 3  # what there is to find
+    found = best_signs(work, hyper, positive, 1e-6).evaluation.bound.total
+    assert found > with_true_signs - 0.01
