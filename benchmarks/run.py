@@ -27,6 +27,7 @@ BENCHMARKS = (
     "synthetic_a",
     "scale",
     "sampler",
+    "importance_ranks",
 )
 
 

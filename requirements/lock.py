@@ -39,6 +39,7 @@ def resolve(extras, constraints=None):
     command = ["uv", "pip", "compile", "pyproject.toml", "-", "--quiet", "--universal"]
     command += ["--python-version", found["project"]["requires-python"].removeprefix(">=")]
     command += ["--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
+    command += ["--no-strip-extras"]  # else pip looks for the newest of what is needed with extras
     for extra in extras:
         command += ["--extra", extra]
     if constraints is not None:

@@ -25,11 +25,11 @@ LENGTH = WINDOW[1] - WINDOW[0]
 LENGTH_SCALES, VARIATIONS, EVENTS = (0.03, 0.5), (0.1, 1.0), (0.3, 300.0)
 #: ranges of the design, uniform on integers
 SUBJECTS, INTERVALS = (20, 100), (3, 15)
-SEED, PAPER_SEED = 4_2018, 4_2026
+SEED, PAPER_SEED = 4_2018, 4_2027
 #: data sets before this number (and those of earlier paper seeds) were looked at while the
 #: default's priors and its integration were chosen, so that they prove nothing about them: the
 #: study starts here
-FIRST = 2100
+FIRST = 2600
 
 
 @dataclass(frozen=True)

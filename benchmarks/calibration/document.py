@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.calibration.measure import LEVELS
+from benchmarks.calibration.summary import FEW
 
 PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
 #: five expected ranks in each of 20 bins: below that the χ² test means nothing
@@ -16,7 +17,7 @@ BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 ARM_TITLES = {
     "default": "`GP4C()`, the default",
     "default_on_compared": "`GP4C()` on the data sets of the two below",
-    "known": "hyper-parameters known, exact count term",
+    "known": "hyper-parameters known",
     "optimize": '`GP4C(hyper="optimize", effect=None)`',
     "paper": "`GP4C.paper(0.3)`",
 }
@@ -119,6 +120,19 @@ def ranks_section(ranks: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
+def spread_section(spread: dict[str, Any]) -> list[str]:
+    """Spread of normal scores of the truth over all times."""
+    names = {"all": "all", "few events": f"fewer than {FEW} events", "others": "the others"}
+    rows = [
+        [ARM_TITLES[arm] if name == "all" else "", names[name], str(n), plain([root, error], 3)]
+        for arm, groups in spread.items()
+        for name, (n, root, error) in groups.items()
+    ]
+    note = "Root mean square of Φ⁻¹(rank) of λ over 60 times; 1 if right, above 1 if too narrow."
+    head = ["Estimator", "Data", "Data sets", "spread"]
+    return ["### Spread of the truth in the posterior of λ", "", note, "", *table(head, rows)]
+
+
 def synthetic_section(sets: dict[str, Any]) -> list[str]:
     """Paired comparison on the paper's synthetic sets."""
     head = ["Set", "Trials", "MISE, default: median (max)", "MISE, b = 0.3: median (max)",
@@ -146,6 +160,7 @@ def render(found: dict[str, Any]) -> str:
         lines += regimes_section(found["regimes"])
         if found["ranks"]["data_sets"] >= ENOUGH_FOR_RANKS:
             lines += ranks_section(found["ranks"])
+            lines += spread_section(found["spread"])
     if "setting" in found:
         title = "The paper's setting of Synthetic B and C: coverage in percent"
         lines += coverage_section(title, found["setting"])

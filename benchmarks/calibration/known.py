@@ -11,12 +11,13 @@ import gp4c
 from gp4c.design.kernels import KERNELS
 from gp4c.design.observations import observe
 from gp4c.inference.hyper import Optimum, Problem, solve_q
+from gp4c.inference.signs import best_signs
 from gp4c.inference.sparse_prior import Hyper
-from gp4c.models.fitting import single_fit, store_fit
+from gp4c.models.fitting import optimised_fit, store_fit
 
 
-def fit_known(case: Case) -> Any:
-    """A fitted model whose (a, γ, g) are those the data were drawn from, by the exact bound."""
+def known_problem(case: Case) -> tuple[Problem, Hyper]:
+    """The exact bound on a data set, and the hyper-parameters that it was drawn from."""
     data = observe(case.panel, None, case.panel.window)
     mean_square = case.events_per_subject / LENGTH / (1 + case.variation**2)
     scale = data.rate / LENGTH  # intensity that f² = 1 stands for
@@ -25,9 +26,15 @@ def fit_known(case: Case) -> Any:
         variance=case.variation**2 * mean_square / scale,
         mean=float(np.sqrt(mean_square / scale)),
     )
-    problem = Problem(data, KERNELS["se"], "exact")
+    return Problem(data, KERNELS["se"], "exact"), hyper
+
+
+def fit_known(case: Case) -> Any:
+    """A fitted model whose (a, γ, g) are those the data were drawn from, sign patterns included."""
+    problem, hyper = known_problem(case)
     work = problem.workspace(hyper.length_scale)
-    estep = solve_q(work, hyper, None, 1e-6)
+    estep = best_signs(work, hyper, solve_q(work, hyper, None, 1e-6), 1e-6)
+    optimum = Optimum(hyper, work, estep, 0.0, (), estep.converged)
     model = gp4c.GP4C(effect=None, hyper="optimize")
-    store_fit(model, problem, single_fit(Optimum(hyper, work, estep, 0.0, (), estep.converged)))
+    store_fit(model, problem, optimised_fit(problem, optimum, free_level=False))
     return model

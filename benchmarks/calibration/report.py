@@ -48,6 +48,11 @@ def tables(store: Store, numbers: range) -> dict[str, Any]:
             found["prior"]["default_on_compared"] = table
         found["regimes"] = summary.regimes(everything)
         found["ranks"] = summary.simulation_based(everything)
+        found["spread"] = {
+            arm: summary.spread(records)
+            for arm in ("default", "known")
+            if (records := chosen(store, "prior", arm, numbers))
+        }
     found["synthetic"] = {
         name: summary.paired(records) for name in SETS if (records := store.read("synthetic", name))
     }
@@ -108,7 +113,7 @@ def text(found: dict[str, Any]) -> list[str]:
         for name, row in found["ranks"]["quantities"].items():
             lines.append(f"  {name:10s} {row}")
         lines += [f"  Bonferroni p {found['ranks']['smallest_p_times_tests']}"]
-        lines += [f"  power {found['ranks']['power']}"]
+        lines += [f"  power {found['ranks']['power']}", f"  spread {found['spread']}"]
     lines += [f"\n{name}: {row}" for name, row in found["synthetic"].items()]
     return lines
 

@@ -21,6 +21,9 @@ from benchmarks.calibration.synthetic import SETS, trial
 
 Task = tuple[str, str, int]
 
+#: data sets with the hyper-parameters known, which are quick, for each with the default
+KNOWN_SHARE = 4
+
 
 def tasks(
     sets: int, compared: int, intensities: int, trials: int, first: int = FIRST
@@ -55,7 +58,7 @@ def tasks(
     plan += [("synthetic", name, i) for name in SETS for i in range(round(trials * shares[name]))]
     plan += prior("default", 200, sets)
     plan += [("setting", "optimize", number) for number in range(intensities)]
-    return plan + prior("known", 0, sets)
+    return plan + prior("known", 0, KNOWN_SHARE * sets)
 
 
 def perform(task: Task, folder: Path) -> tuple[Task, float]:

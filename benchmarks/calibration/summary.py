@@ -62,9 +62,12 @@ def errors_and_width(records: Records) -> dict[str, Any]:
     }
 
 
+#: with fewer events the level of the rate is known to no better than a quarter, and what the study
+#: leaves out of its range (fewer than 0.3 events per subject) matters
+FEW = 15
 #: bounds of the regimes in which coverage is shown
 REGIMES = {
-    "n_events": (0, 50, 200, 1000, 5000, np.inf),
+    "n_events": (0, FEW, 50, 200, 1000, 5000, np.inf),
     "length_scale": (0.03, 0.06, 0.12, 0.25, 0.5),
     "variation": (0.1, 0.18, 0.32, 0.56, 1.0),
 }
@@ -132,6 +135,24 @@ def simulation_based(records: Records) -> dict[str, Any]:
     smallest = min(min(r["chi_square_p"], r["ks_p"]) for r in rows.values())
     return {"data_sets": len(records), "quantities": rows, "power": power(len(records)),
             "smallest_p_times_tests": round(min(1.0, smallest * 2 * len(rows)), 4)}  # fmt: skip
+
+
+def spread(records: Records) -> dict[str, list[float]]:
+    """Root mean square of Φ⁻¹(rank) over all times: above 1 the posterior of λ is too narrow.
+
+    With its standard error over data sets; the ends of the scale are cut at half a rank.
+    """
+    few = np.array([record["n_events"] < FEW for record in records])
+    ranks = np.array([record["rank"] for record in records])
+    square = (stats.norm.ppf((ranks + 0.5) / (N_DRAWS + 1)) ** 2).mean(axis=1)
+    groups = {"all": np.ones(len(few), dtype=bool), "few events": few, "others": ~few}
+    found = {}
+    for name, members in groups.items():
+        if members.sum() > 1:
+            mean, error = mean_and_error(square[members])
+            root = float(np.sqrt(mean))
+            found[name] = [int(members.sum()), round(root, 4), round(error / (2 * root), 4)]
+    return found
 
 
 def power(n_sets: int, seed: int = 0) -> dict[str, dict[str, float]]:

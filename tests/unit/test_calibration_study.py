@@ -101,12 +101,12 @@ def test_a_small_study_runs_resumes_and_reports(tmp_path, monkeypatch, capsys):
     size = ["--sets", "2", "--compared", "1", "--intensities", "0", "--trials", "0"]
     places = ["--jobs", "1", "--cache", str(tmp_path / "cache"), "--results", str(tmp_path)]
     run.main(size + places)
-    assert "6 tasks, 0 of them done before" in capsys.readouterr().out
+    assert "12 tasks, 0 of them done before" in capsys.readouterr().out
     written = json.loads((tmp_path / "calibration.json").read_text())
     assert written["prior"]["default"]["data_sets"] == 2
-    assert len((tmp_path / "calibration_sets.csv").read_text().splitlines()) == 7
+    assert len((tmp_path / "calibration_sets.csv").read_text().splitlines()) == 13
     run.main(size + places)
-    assert "6 tasks, 6 of them done before" in capsys.readouterr().out
+    assert "12 tasks, 12 of them done before" in capsys.readouterr().out
 
 
 def test_a_killed_run_leaves_no_half_record(tmp_path):
