@@ -8,6 +8,7 @@ two on the same data sets: what differs is due to the approximation, the rest is
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +84,12 @@ def root_and_error(squares: Any) -> list[float]:
 
 
 def main() -> None:
-    import sys
-
     sys.path.insert(0, str(Path(__file__).parents[1]))
     work = Parallel(n_jobs=2, batch_size=4)
     numbers = range(FIRST, FIRST + N_SETS)
     found = [row for row in work(delayed(ranks)(number) for number in numbers) if row is not None]
     enough = np.array([share > LEAST_EFFECTIVE for _, _, share in found])
-    cut = 0.5 / (N_DRAWS / 2)
+    cut = 1 / N_DRAWS
     approximate, exact = (
         (norm.ppf(np.clip([row[k] for row in found], cut, 1 - cut)) ** 2).mean(axis=1)[enough]
         for k in (0, 1)
