@@ -44,8 +44,9 @@ coverage: $(VENV)/.dev
 	$(BIN)/python -m coverage json --quiet -o .coverage.json
 	$(BIN)/python tests/mutation/coverage_figures.py
 
-# Wrong changes to src/gp4c/{inference,models} that no test notices. Needs the tests by line of
-# `make coverage`, which it runs if they are not there; goes on where it was stopped.
+# Wrong changes to the folders of src/gp4c from model to classical that no test notices.
+# Needs the tests by line of `make coverage`, which it runs if they are not there; goes on where it
+# was stopped.
 mutation: $(VENV)/.dev $(VENV)/.mutation
 	@test -e .coverage || $(MAKE) --no-print-directory coverage
 	$(BIN)/python tests/mutation/run.py

@@ -23,7 +23,7 @@ import scipy
 from local_em_reference import local_em_reference
 
 import gp4c
-from gp4c.inference.threads import one_blas_thread
+from gp4c.threads import one_blas_thread
 
 #: LocalEM must be at least this many times faster than the transcription
 LEAST_RATIO = 20.0

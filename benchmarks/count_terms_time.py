@@ -16,7 +16,7 @@ import numpy as np
 from speed import machine, synthetic_a
 
 import gp4c
-from gp4c.inference.threads import one_blas_thread
+from gp4c.threads import one_blas_thread
 
 RESULTS = Path(__file__).parent / "results" / "count_terms_time.json"
 SEEDS = tuple(range(4))

@@ -29,7 +29,7 @@ from scipy import stats
 import gp4c
 from gp4c.analysis.diagnostics import next_visit_pit
 from gp4c.data.panel import PanelCounts
-from gp4c.experiments.studies.real import SETS, real_panel
+from gp4c.paper.studies.real import SETS, real_panel
 
 Floats = NDArray[np.float64]
 

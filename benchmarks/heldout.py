@@ -1,7 +1,8 @@
 """Held-out log-likelihood on the paper's eight real sets: 40 random splits of each, 2/3 to fit.
 
-The default against the constant rate with gamma frailty, the paper's GP4C and LocalEM, on the same
-splits. All counts of the held-out subjects are scored together (``score``), Σ ln m! left out.
+The default against the constant rate with frailty and bursts (the yardstick), the same with frailty
+alone, the paper's GP4C and LocalEM, on the same splits. All
+counts of the held-out subjects are scored together (``score``), Σ ln m! left out.
 Splits that are done are not done again: delete the result to start afresh.
 """
 
@@ -16,14 +17,14 @@ import numpy as np
 from speed import machine
 
 import gp4c
-from gp4c.experiments.studies.real import N_INDUCING, SETS, split_of
-from gp4c.inference.threads import one_blas_thread
+from gp4c.paper.studies.real import N_INDUCING, SETS, split_of
+from gp4c.threads import one_blas_thread
 
 RESULTS = Path(__file__).parent / "results" / "heldout.json"
 N_SPLITS = 40
-#: least mean difference of the default, in nats, from the constant rate with frailty
-LIMITS = dict.fromkeys(SETS, -1.0) | dict.fromkeys(("Nausea A", "Nausea B", "Bladder A"), 5.0)
-RIVALS = ("HPP gamma", "GP4C", "LocalEM")
+#: least mean difference of the default, in nats, from the constant rate with frailty and bursts
+LIMITS = dict.fromkeys(SETS, -0.5) | dict.fromkeys(("Nausea A", "Nausea B", "Bladder A"), 0.0)
+RIVALS = ("HPP both", "HPP gamma", "GP4C", "LocalEM")
 
 
 def split_scores(name: str, trial: int) -> dict[str, float]:
@@ -34,6 +35,7 @@ def split_scores(name: str, trial: int) -> dict[str, float]:
     return {
         "default": score,
         "error": error,
+        "HPP both": gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(train).score(test),
         "HPP gamma": gp4c.HomogeneousPoisson(effect="gamma").fit(train).score(test),
         "GP4C": paper.score(test),
         "LocalEM": gp4c.LocalEM.paper().fit(train).score(test),
@@ -68,7 +70,7 @@ def main() -> None:
         print(name, table["sets"][name], flush=True)
         RESULTS.write_text(json.dumps(table, indent=1) + "\n")
     for name, found in table["sets"].items():
-        assert found["HPP gamma"][0] >= LIMITS[name], f"{name}: {found['HPP gamma']} nats"
+        assert found["HPP both"][0] >= LIMITS[name], f"{name}: {found['HPP both']} nats"
         assert found["GP4C"][0] > 0, f"{name}: {found['GP4C']} nats from the paper's GP4C"
         assert found["LocalEM"][0] > 0, f"{name}: {found['LocalEM']} nats from LocalEM"
 

@@ -14,7 +14,7 @@ import mpmath
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.inference.log_quadratic import expected_log_quadratic
+from gp4c.inference.variational.expected_logs.log_quadratic import expected_log_quadratic
 
 Floats = NDArray[np.float64]
 

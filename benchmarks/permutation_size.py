@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import gp4c
-from gp4c.inference.permutation import permutation_p_value, subject_scores
+from gp4c.analysis.permutation import permutation_p_value, subject_scores
 
 N_SIMULATIONS = 2000
 N_PERMUTATIONS = 399

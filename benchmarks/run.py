@@ -26,8 +26,9 @@ BENCHMARKS = (
     "count_terms_time",
     "synthetic_a",
     "scale",
-    "sampler",
-    "importance_ranks",
+    "judge",
+    "shapes",
+    "burst_calibration",
 )
 
 

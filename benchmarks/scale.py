@@ -41,21 +41,9 @@ source = gp4c.scan_panel({path!r})
 model = gp4c.GP4C(n_inducing=30, effect={effect!r}, random_state=0).fit(source)
 print(model.compression_)
 """
-_ITERATIONS = """
-import time
-import gp4c
-from gp4c.models.big import fit_large
-told = []
-def say(text):
-    if text.startswith("iteration"):
-        told.append(time.perf_counter())
-model = gp4c.GP4C(n_inducing=30, effect={effect!r}, random_state=0)
-fit_large(model, gp4c.scan_panel({path!r}), say=say)
-print(len(told), (told[-1] - told[0]) / (len(told) - 1))
-"""
 _SUMS = """
 import gp4c
-from gp4c.design.streaming import sum_source
+from gp4c.large.streaming import sum_source
 source = gp4c.scan_panel({path!r})
 sums = sum_source(source, effect=None)
 print(sums.n_subjects)
@@ -128,20 +116,6 @@ def measure_size(n_rows: int, turns: int = TURNS) -> dict[str, object]:
     return row
 
 
-def measure_iterations(n_rows: int = 1_000_000) -> dict[str, object]:
-    """Steps over the hyper-parameters of a fit, and seconds for each, with and without frailty."""
-    folder = Path(tempfile.mkdtemp(prefix="gp4c-scale-"))
-    found: dict[str, object] = {"rows": n_rows}
-    try:
-        path = write_rows(folder, n_rows)
-        for effect in (None, "gamma"):
-            number, seconds = measured(_ITERATIONS.format(path=path, effect=effect))["said"].split()
-            found[effect or "plain"] = {"iterations": int(number), "seconds_each": float(seconds)}
-    finally:
-        shutil.rmtree(folder)
-    return found
-
-
 def report(row: dict[str, object]) -> None:
     n_rows = row["rows"]
     assert isinstance(n_rows, int)
@@ -211,8 +185,7 @@ def main(big: bool = False) -> None:
         report(new[-1])
     old = [row for row in document["sizes"] if (row["rows"] < BIG) == big]
     rows = sorted([*old, *new], key=lambda row: row["rows"])
-    iterations = document["iterations"] if big else measure_iterations()
-    document = {"cores": os.cpu_count(), "iterations": iterations, "sizes": rows}
+    document = {"cores": os.cpu_count(), "sizes": rows}
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
     draw(rows)
     for row in new:

@@ -21,12 +21,12 @@ import scipy
 
 import gp4c
 from gp4c.data.panel import PanelCounts
-from gp4c.design.kernels import KERNELS
-from gp4c.design.observations import observe
-from gp4c.inference.hyper import Problem, positive_start
-from gp4c.inference.sparse_prior import Hyper
-from gp4c.inference.threads import one_blas_thread
-from gp4c.inference.vem import InducingValues, rate_scale
+from gp4c.inference.variational.hyper import Problem, positive_start
+from gp4c.inference.variational.vem import InducingValues, rate_scale
+from gp4c.model.kernels import KERNELS
+from gp4c.model.observations import observe
+from gp4c.model.sparse_prior import Hyper
+from gp4c.threads import one_blas_thread
 
 RESULTS = Path(__file__).parent / "results" / "speed.json"
 NAIVE = ("naive", "naive_remembering")

@@ -64,7 +64,7 @@ def itemised(arguments: list[str], *, cold: bool = False) -> dict[str, float]:
 
 def measure() -> dict[str, Any]:
     program = str(Path(sys.executable).with_name("gp4c"))
-    bladder = str(files("gp4c.data") / "files" / "bladder.csv")
+    bladder = str(files("gp4c.data.datasets") / "bladder.csv")
     with tempfile.TemporaryDirectory() as folder:
         commands = {
             "python -c pass": [sys.executable, "-c", "pass"],

@@ -21,15 +21,15 @@ from scipy.optimize import minimize
 from speed import machine
 
 import gp4c
-from gp4c.data.intensities import square_wave
 from gp4c.data.panel import PanelCounts
-from gp4c.design.kernels import KERNELS
-from gp4c.design.observations import observe
+from gp4c.data.simulate.intensities import square_wave
 from gp4c.exceptions import ConvergenceWarning
-from gp4c.inference.hyper import Problem
-from gp4c.inference.sparse_prior import Hyper, SparsePrior
-from gp4c.inference.threads import one_blas_thread
-from gp4c.inference.vem import InducingValues, rate_scale, vem_e_step
+from gp4c.inference.variational.hyper import Problem
+from gp4c.inference.variational.vem import InducingValues, rate_scale, vem_e_step
+from gp4c.model.kernels import KERNELS
+from gp4c.model.observations import observe
+from gp4c.model.sparse_prior import Hyper, SparsePrior
+from gp4c.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 

@@ -4,11 +4,11 @@ from pathlib import Path
 from time import perf_counter
 
 import gp4c
-from gp4c.analysis.compare import compare
-from gp4c.models.forecast import forecast
-from gp4c.reporting.plot_style import save_plot
-from gp4c.reporting.plots import plot_groups, plot_ratio
-from gp4c.reporting.report import Report
+from gp4c.analysis.compare_groups import compare
+from gp4c.estimators.forecasts.count_forecast import forecast
+from gp4c.reporting.figures.plot_style import save_plot
+from gp4c.reporting.figures.plots import plot_groups, plot_ratio
+from gp4c.reporting.page.html_report import Report
 
 OUT = Path("gp4c-demo")
 

@@ -7,7 +7,7 @@ splits for all.
 """
 
 import gp4c
-from gp4c.reporting.score_plots import plot_scores
+from gp4c.reporting.figures.score_plots import plot_scores
 
 panel = gp4c.load_dataset("bladder").where(treatment="placebo")
 models = {

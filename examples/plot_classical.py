@@ -7,7 +7,7 @@ tumours over time, and the rate where there is one.
 """
 
 import gp4c
-from gp4c.reporting.plots import plot_estimators
+from gp4c.reporting.figures.plots import plot_estimators
 
 panel = gp4c.load_dataset("bladder").where(treatment="placebo")
 

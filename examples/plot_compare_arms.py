@@ -6,7 +6,7 @@ Does thiotepa change the rate at which new bladder tumours appear?
 """
 
 import gp4c
-from gp4c.reporting.plots import plot_groups, plot_ratio
+from gp4c.reporting.figures.plots import plot_groups, plot_ratio
 
 panel = gp4c.load_dataset("bladder")
 found = gp4c.compare(panel, by="treatment")

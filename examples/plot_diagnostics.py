@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 
 import gp4c
 from gp4c.analysis.diagnostics import dispersion
-from gp4c.reporting.count_checks import check_counts, plot_pit, plot_rootogram
-from gp4c.reporting.subject_plots import plot_subjects
+from gp4c.reporting.figures.count_checks import check_counts, plot_pit, plot_rootogram
+from gp4c.reporting.figures.subject_plots import plot_subjects
 
 panel = gp4c.load_dataset("bladder").where(treatment="placebo")
 models = {

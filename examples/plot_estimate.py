@@ -7,8 +7,8 @@ that had grown since the last were counted. How fast do new ones appear, and doe
 """
 
 import gp4c
-from gp4c.reporting.panel_picture import plot_panel
-from gp4c.reporting.plots import plot_cumulative, plot_intensity
+from gp4c.reporting.figures.panel_picture import plot_panel
+from gp4c.reporting.figures.plots import plot_cumulative, plot_intensity
 
 panel = gp4c.load_dataset("bladder").where(treatment="placebo")
 plot_panel(panel, order="events")

@@ -9,7 +9,7 @@ subjects are the same, but GP4C sees only how many events fell between two visit
 import numpy as np
 
 import gp4c
-from gp4c.reporting.plots import plot_estimators
+from gp4c.reporting.figures.plots import plot_estimators
 
 times = np.linspace(0, 60, 241)
 rate = 1.5 + np.sin(times / 6) + 0.4 * np.sin(times / 2.4)

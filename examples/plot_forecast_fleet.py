@@ -9,7 +9,7 @@ many will there be next quarter, in the fleet and per pump?
 import numpy as np
 
 import gp4c
-from gp4c.reporting.subject_plots import plot_fan
+from gp4c.reporting.figures.subject_plots import plot_fan
 
 fleet, _ = gp4c.simulate_panel(
     ([0, 24], [0.10, 0.22]), window=(0, 24), n_subjects=60, n_intervals=6, frailty=2.0,

@@ -28,7 +28,7 @@ settings.load_profile("gp4c")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Plain Poisson models of small, uneven panels are what many tests are about.
 
-    That they warn of overdispersion has tests of its own (models/test_overdispersion.py).
+    That they warn of overdispersion has tests of its own (estimators/test_overdispersion.py).
     """
     for item in items:
         item.add_marker(pytest.mark.filterwarnings("ignore::gp4c.exceptions.OverdispersionWarning"))

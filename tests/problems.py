@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.panel import PanelCounts
-from gp4c.design.kernels import KERNELS
-from gp4c.design.observations import Observations, observe
-from gp4c.design.quadrature import Grid
-from gp4c.inference.hyper import LogPrior, Optimum
-from gp4c.inference.likelihood import Likelihood
-from gp4c.inference.sparse_prior import SparsePrior
-from gp4c.inference.variational import Gaussian, Workspace
+from gp4c.inference.variational.bound import Gaussian, Workspace
+from gp4c.inference.variational.hyper import LogPrior, Optimum
+from gp4c.inference.variational.likelihood import Likelihood
+from gp4c.model.kernels import KERNELS
+from gp4c.model.observations import Observations, observe
+from gp4c.model.quadrature import Grid
+from gp4c.model.sparse_prior import SparsePrior
 
 Floats = NDArray[np.float64]
 

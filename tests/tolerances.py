@@ -27,6 +27,9 @@ SAME_MAXIMISER = {"rtol": 0.0, "atol": 2e-3}
 #: a fit repeated on data that differ by rounding alone: the optimiser stops at a predicted gain
 #: of 1e-6 nat and amplifies rounding by its condition number, about 1e4
 SAME_FIT = {"rtol": 1e-9, "atol": 1e-10}
+#: weighted draws of data that differ by rounding alone: the random numbers are the same, and draws
+#: are kept in 32 bits, so that one which falls between two such numbers moves by 6e-8 of itself
+SAME_DRAWS = {"rtol": 1e-6, "atol": 1e-8}
 #: largest step down allowed to a sequence that never decreases: rounding of a sum of size 1e3
 NEVER_DOWN = 1e-9
 #: Monte-Carlo comparisons pass within this many standard errors; with fixed seeds they do so

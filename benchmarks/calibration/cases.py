@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 
 import gp4c
-from gp4c.data.intensities import (
+from gp4c.data.panel import PanelCounts
+from gp4c.data.simulate.intensities import (
     PAPER_LENGTH_SCALE,
     PAPER_VARIANCE,
     SquaredGridIntensity,
     gp_squared,
 )
-from gp4c.data.panel import PanelCounts
 
 #: the paper's window: its own optimiser stops at a point that depends on the unit of time
 WINDOW = (0.0, 60.0)

@@ -1,4 +1,4 @@
-"""The posterior with the hyper-parameters known: what is left when only q is approximate."""
+"""The posterior with the hyper-parameters known: what is left when only draws are approximate."""
 
 from __future__ import annotations
 
@@ -8,33 +8,25 @@ import numpy as np
 from benchmarks.calibration.cases import LENGTH, Case
 
 import gp4c
-from gp4c.design.kernels import KERNELS
-from gp4c.design.observations import observe
-from gp4c.inference.hyper import Optimum, Problem, solve_q
-from gp4c.inference.signs import best_signs
-from gp4c.inference.sparse_prior import Hyper
-from gp4c.models.fitting import optimised_fit, store_fit
+from gp4c.estimators.engine_fit import EngineData, store_engine
+from gp4c.inference.engine.posterior_fit import EngineFit, task_for
+from gp4c.inference.engine.single import modes_at
+from gp4c.inference.engine.weigh import weigh
+from gp4c.model.laws import EFFECTS, LAWS
 
-
-def known_problem(case: Case) -> tuple[Problem, Hyper]:
-    """The exact bound on a data set, and the hyper-parameters that it was drawn from."""
-    data = observe(case.panel, None, case.panel.window)
-    mean_square = case.events_per_subject / LENGTH / (1 + case.variation**2)
-    scale = data.rate / LENGTH  # intensity that f² = 1 stands for
-    hyper = Hyper(
-        length_scale=case.length_scale,
-        variance=case.variation**2 * mean_square / scale,
-        mean=float(np.sqrt(mean_square / scale)),
-    )
-    return Problem(data, KERNELS["se"], "exact"), hyper
+#: draws of the posterior
+DRAWS = 4000
 
 
 def fit_known(case: Case) -> Any:
-    """A fitted model whose (a, γ, g) are those the data were drawn from, sign patterns included."""
-    problem, hyper = known_problem(case)
-    work = problem.workspace(hyper.length_scale)
-    estep = best_signs(work, hyper, solve_q(work, hyper, None, 1e-6), 1e-6)
-    optimum = Optimum(hyper, work, estep, 0.0, (), estep.converged)
-    model = gp4c.GP4C(effect=None, hyper="optimize")
-    store_fit(model, problem, optimised_fit(problem, optimum, free_level=False))
+    """A fitted model whose (a, γ, g) are those the data were drawn from."""
+    laws = LAWS["poisson"], EFFECTS[None]
+    data = EngineData(case.panel, None, case.panel.window)
+    mean_square = case.events_per_subject / LENGTH / (1 + case.variation**2)
+    task = task_for(data.cells(*laws), *laws, "se", None, float(np.sqrt(mean_square)))
+    lattice = modes_at(task, case.length_scale, float(np.log(case.variation)))
+    weighted = weigh(lattice, DRAWS, np.random.default_rng(0))
+    model = gp4c.GP4C(effect=None, bursts=False, hyper="optimize")
+    model._keep_time_axis(case.panel)
+    store_engine(model, data, EngineFit(task, lattice, weighted, {("poisson", None): 0.0}))
     return model

@@ -63,7 +63,7 @@ def tasks(
 
 def perform(task: Task, folder: Path) -> tuple[Task, float]:
     """Do one task and keep its record; return how long it took."""
-    from gp4c.inference.threads import one_blas_thread
+    from gp4c.threads import one_blas_thread
 
     study, arm, number = task
     began = time.perf_counter()

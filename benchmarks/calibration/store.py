@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import gp4c.data.simulate
-import gp4c.models.gp4c  # noqa: F401  # loads every module that a fit uses
+import gp4c.data.simulate.simulate_panel
+import gp4c.estimators.gp4c  # noqa: F401  # loads every module that a fit uses
 
 CACHE = Path(__file__).parent / "cache"
 
@@ -22,9 +22,9 @@ def version() -> str:
     import gp4c
 
     root, digest = Path(gp4c.__file__).parent, hashlib.sha256()
-    for folder in ("data", "design", "inference", "models"):
-        for path in sorted((root / folder).glob("*.py")):
-            digest.update(f"{folder}/{path.name}\0".encode() + path.read_bytes())
+    for folder in ("data", "model", "posterior", "inference", "large", "estimators"):
+        for path in sorted((root / folder).rglob("*.py")):
+            digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import simpson
 
 import gp4c
-from gp4c.data.intensities import NAMED
+from gp4c.data.simulate.intensities import NAMED
 from gp4c.exceptions import ConvergenceWarning
 
 WINDOW = (0.0, 60.0)

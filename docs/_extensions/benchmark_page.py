@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-#: results that have pages of their own
-ELSEWHERE = ("calibration", "calibration_development")
+#: results that have pages of their own, or are for developers only
+ELSEWHERE = ("calibration", "calibration_development", "house")
 #: rows of a table that nobody has arranged
 _MOST_ROWS = 40
 

@@ -13,23 +13,27 @@ from benchmark_page import benchmark_page
 
 #: sections of the reference: title, folders of the package, further modules with their members
 SECTIONS = (
-    ("Data", ("data",), ("gp4c.data.intensities",)),
+    ("Data", ("data",), ("gp4c.data.simulate.intensities",)),
     (
         "Models",
-        ("models",),
-        ("gp4c.models.forecast", "gp4c.models.subject_effects", "gp4c.models.arviz_export"),
+        ("estimators", "classical", "files"),
+        (
+            "gp4c.estimators.forecasts.count_forecast",
+            "gp4c.estimators.subject_effects",
+            "gp4c.files.arviz_export",
+        ),
     ),
     ("Analysis", ("analysis",), ("gp4c.analysis.comparison", "gp4c.analysis.diagnostics")),
     (
         "Plots",
         (),
         (
-            "gp4c.reporting.plots",
-            "gp4c.reporting.panel_picture",
-            "gp4c.reporting.subject_plots",
-            "gp4c.reporting.count_checks",
-            "gp4c.reporting.score_plots",
-            "gp4c.reporting.plot_style",
+            "gp4c.reporting.figures.plots",
+            "gp4c.reporting.figures.panel_picture",
+            "gp4c.reporting.figures.subject_plots",
+            "gp4c.reporting.figures.count_checks",
+            "gp4c.reporting.figures.score_plots",
+            "gp4c.reporting.figures.plot_style",
         ),
     ),
     (
@@ -37,9 +41,9 @@ SECTIONS = (
         ("reporting",),
         (
             "gp4c.reporting.summary",
-            "gp4c.reporting.curves",
-            "gp4c.reporting.tables",
-            "gp4c.reporting.report",
+            "gp4c.reporting.figures.curves",
+            "gp4c.reporting.csv_tables",
+            "gp4c.reporting.page.html_report",
         ),
     ),
     ("Errors and warnings", (), ("gp4c.exceptions",)),

@@ -5,11 +5,11 @@ import warnings
 from pathlib import Path
 
 import gp4c
-from gp4c.analysis.compare import compare
-from gp4c.reporting.panel_picture import save_panel_picture
-from gp4c.reporting.plot_style import save_plot
-from gp4c.reporting.plots import plot_groups, plot_intensity, plot_ratio
-from gp4c.reporting.report import Report
+from gp4c.analysis.compare_groups import compare
+from gp4c.reporting.figures.panel_picture import save_panel_picture
+from gp4c.reporting.figures.plot_style import save_plot
+from gp4c.reporting.figures.plots import plot_groups, plot_intensity, plot_ratio
+from gp4c.reporting.page.html_report import Report
 
 HERE = Path(__file__).parent
 DPI = 130
@@ -28,8 +28,32 @@ def main() -> None:
     save("bladder-arms.png", lambda ax: plot_groups(curves, ax, title="treatment"))
     save("bladder-ratio.png", lambda ax: plot_ratio(found, ax, curve="cumulative"))
     save("bladder-intensity.png", lambda ax: plot_intensity(curves["placebo"], ax, panel=placebo))
+    draw_bursts(panel)
     take_picture_of(report)
     (HERE / "bladder.json").write_text(json.dumps(numbers(found), indent=1) + "\n")
+
+
+def draw_bursts(panel) -> None:
+    """The arms' rates without and with bursts."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    times = np.linspace(*panel.window, 400)
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), sharey=True, layout="constrained")
+    for arm, ax in zip(("placebo", "thiotepa"), axes, strict=True):
+        part = panel.where(treatment=arm)
+        with warnings.catch_warnings():  # of what the picture is to show
+            warnings.simplefilter("ignore", gp4c.exceptions.GP4CWarning)
+            single = gp4c.GP4C(effect="gamma", bursts=False).fit(part)
+        model = gp4c.GP4C().fit(part)
+        ax.fill_between(times, *model.intensity_band(times), color="0.85", lw=0)
+        ax.plot(times, model.intensity(times), color="C0", label="with bursts, 95% band")
+        ax.plot(times, single.intensity(times), "--", color="C3", label="without")
+        ax.set(title=arm, xlabel="months")
+    axes[0].set(ylabel="new tumours per month", ylim=(0.0, 0.6))
+    axes[0].legend(frameon=False)
+    figure.savefig(HERE / "bladder-bursts.png", dpi=DPI)
+    plt.close(figure)
 
 
 def numbers(found) -> dict:
@@ -42,8 +66,9 @@ def numbers(found) -> dict:
         mean = [float(v) for v in (model.cumulative(end), low, high)]
         arms[arm] = {"subjects": part.n_subjects, "events": part.n_events, "mean": mean}
     with warnings.catch_warnings():  # of what the number is to show
-        warnings.simplefilter("ignore", gp4c.exceptions.OverdispersionWarning)
-        alone = compare(found.panel, "treatment", gp4c.GP4C(effect=None), n_permutations=9)
+        warnings.simplefilter("ignore", gp4c.exceptions.GP4CWarning)
+        simple = gp4c.GP4C(effect=None, bursts=False)
+        alone = compare(found.panel, "treatment", simple, n_permutations=9)
     return {
         "end": end,
         "horizon": float(found.horizon),

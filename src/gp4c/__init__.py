@@ -14,22 +14,22 @@ __version__ = "0.1.0"
 _HOMES = {
     "PanelCounts": "gp4c.data.panel",
     "RecurrentEvents": "gp4c.data.events",
-    "read_panel": "gp4c.data.readers",
-    "scan_panel": "gp4c.data.sources",
-    "PanelSource": "gp4c.data.sources",
-    "load_dataset": "gp4c.data.datasets",
-    "list_datasets": "gp4c.data.datasets",
-    "simulate_panel": "gp4c.data.simulate",
-    "GP4C": "gp4c.models.gp4c",
-    "GP4CW": "gp4c.models.gp4c",
-    "GP3": "gp4c.models.gp3",
-    "LocalEM": "gp4c.models.local_em",
-    "NPMPLE": "gp4c.models.step",
-    "NPMLE": "gp4c.models.step",
-    "NPMPLGF": "gp4c.models.step",
-    "HomogeneousPoisson": "gp4c.models.homogeneous",
-    "load_model": "gp4c.models.persistence",
-    "compare": "gp4c.analysis.compare",
+    "read_panel": "gp4c.data.tables.readers",
+    "scan_panel": "gp4c.data.tables.sources",
+    "PanelSource": "gp4c.data.tables.sources",
+    "load_dataset": "gp4c.data.datasets.bundled",
+    "list_datasets": "gp4c.data.datasets.bundled",
+    "simulate_panel": "gp4c.data.simulate.simulate_panel",
+    "GP4C": "gp4c.estimators.gp4c",
+    "GP4CW": "gp4c.estimators.gp4c",
+    "GP3": "gp4c.estimators.gp3",
+    "LocalEM": "gp4c.classical.smoothed.local_em",
+    "NPMPLE": "gp4c.classical.step_functions.step",
+    "NPMLE": "gp4c.classical.step_functions.step",
+    "NPMPLGF": "gp4c.classical.step_functions.step",
+    "HomogeneousPoisson": "gp4c.classical.homogeneous",
+    "load_model": "gp4c.files.persistence",
+    "compare": "gp4c.analysis.compare_groups",
     "cross_validate": "gp4c.analysis.validation",
     "score_differences": "gp4c.analysis.validation",
 }
@@ -53,23 +53,23 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
-    from gp4c.analysis.compare import compare as compare
+    from gp4c.analysis.compare_groups import compare as compare
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences
-    from gp4c.data.datasets import list_datasets as list_datasets
-    from gp4c.data.datasets import load_dataset as load_dataset
+    from gp4c.classical.homogeneous import HomogeneousPoisson as HomogeneousPoisson
+    from gp4c.classical.smoothed.local_em import LocalEM as LocalEM
+    from gp4c.classical.step_functions.step import NPMLE as NPMLE
+    from gp4c.classical.step_functions.step import NPMPLE as NPMPLE
+    from gp4c.classical.step_functions.step import NPMPLGF as NPMPLGF
+    from gp4c.data.datasets.bundled import list_datasets as list_datasets
+    from gp4c.data.datasets.bundled import load_dataset as load_dataset
     from gp4c.data.events import RecurrentEvents as RecurrentEvents
     from gp4c.data.panel import PanelCounts as PanelCounts
-    from gp4c.data.readers import read_panel as read_panel
-    from gp4c.data.simulate import simulate_panel as simulate_panel
-    from gp4c.data.sources import PanelSource as PanelSource
-    from gp4c.data.sources import scan_panel as scan_panel
-    from gp4c.models.gp3 import GP3 as GP3
-    from gp4c.models.gp4c import GP4C as GP4C
-    from gp4c.models.gp4c import GP4CW as GP4CW
-    from gp4c.models.homogeneous import HomogeneousPoisson as HomogeneousPoisson
-    from gp4c.models.local_em import LocalEM as LocalEM
-    from gp4c.models.persistence import load_model as load_model
-    from gp4c.models.step import NPMLE as NPMLE
-    from gp4c.models.step import NPMPLE as NPMPLE
-    from gp4c.models.step import NPMPLGF as NPMPLGF
+    from gp4c.data.simulate.simulate_panel import simulate_panel as simulate_panel
+    from gp4c.data.tables.readers import read_panel as read_panel
+    from gp4c.data.tables.sources import PanelSource as PanelSource
+    from gp4c.data.tables.sources import scan_panel as scan_panel
+    from gp4c.estimators.gp3 import GP3 as GP3
+    from gp4c.estimators.gp4c import GP4C as GP4C
+    from gp4c.estimators.gp4c import GP4CW as GP4CW
+    from gp4c.files.persistence import load_model as load_model

@@ -45,3 +45,7 @@ class ConvergenceWarning(GP4CWarning):
 
 class OverdispersionWarning(GP4CWarning):
     """Counts vary more between subjects than the fitted model allows."""
+
+
+class FitWarning(OverdispersionWarning):
+    """Counts vary more within subjects than the fitted law allows."""

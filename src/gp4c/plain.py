@@ -1,7 +1,8 @@
-"""Text of users (labels, names of columns and files, units) made safe to show, and rates."""
+"""Text of users (labels, names, units) made safe to show; rates and odds in words."""
 
 from __future__ import annotations
 
+import math
 import re
 
 #: what a terminal would obey instead of show: control characters but for the ends of lines and
@@ -31,3 +32,10 @@ def singular(unit: str) -> str:
 def per(unit: str | None) -> str:
     """What a rate is counted per: ``per month``."""
     return f"per {singular(unit)}" if unit else "per unit of time"
+
+
+def odds(nats: float) -> str:
+    """Odds from a difference of log evidences: ``odds 1.1 to 1``, ``odds above 1000 to 1``."""
+    if abs(nats) > math.log(1000.0):
+        return "odds above 1000 to 1"
+    return f"odds {math.exp(abs(nats)):.2g} to 1"

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 import gp4c
-from gp4c.reporting.panel_picture import ZERO_COLOUR, save_panel_picture
+from gp4c.reporting.figures.panel_picture import ZERO_COLOUR, save_panel_picture
 
 PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>panel</title></head>
 <body style="margin:0;background:#fff">{body}

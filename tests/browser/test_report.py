@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 import gp4c
-from gp4c.analysis.compare import compare
-from gp4c.reporting.report import Report
+from gp4c.analysis.compare_groups import compare
+from gp4c.reporting.page.html_report import Report
 
 GROUP = "<b>new</b> & $x$"
 

@@ -70,17 +70,19 @@ GAUSSIAN = {
     "GP4C(matern32)": Entry(_quick(count_term="pointwise", effect=None, kernel="matern32"), "fair"),
     "GP4C(mean=0)": Entry(_quick(count_term="pointwise", effect=None, mean=0.0), "fair"),
     "GP4CW": Entry(lambda data: gp4c.GP4CW(n_inducing=6), "fair"),
-    "GP4C(integrate)": Entry(
-        lambda data: gp4c.GP4C(count_term="pointwise", n_inducing=6, effect=None), "dear"
+    # evidences of laws and modes, not a climb, are their history
+    "GP4C(single events)": Entry(
+        lambda data: gp4c.GP4C(n_inducing=6, effect=None, bursts=False), "fair", climbs=False
     ),
-    "GP4C()": Entry(lambda data: gp4c.GP4C(n_inducing=8), "dear"),
+    "GP4C()": Entry(lambda data: gp4c.GP4C(n_inducing=8), "dear", climbs=False),
     "GP4C.paper": Entry(lambda data: gp4c.GP4C.paper(n_inducing=8, random_state=0), "dear"),
 }
 
 TIMED = {
-    "GP3": Entry(lambda data: gp4c.GP3(n_inducing=6), "fair", on="events"),
-    "GP3(gamma)": Entry(lambda data: gp4c.GP3(n_inducing=6, effect="gamma"), "fair", on="events"),
-    "GP3(weight)": Entry(lambda data: gp4c.GP3(n_inducing=6, effect="weight"), "fair", on="events"),
+    "GP3": Entry(lambda data: gp4c.GP3(n_inducing=6), "fair", on="events", climbs=False),
+    "GP3(gamma)": Entry(
+        lambda data: gp4c.GP3(n_inducing=6, effect="gamma"), "fair", on="events", climbs=False
+    ),
 }
 
 ESTIMATORS: dict[str, Entry] = {**CLASSICAL, **GAUSSIAN, **TIMED}

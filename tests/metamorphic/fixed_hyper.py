@@ -6,11 +6,11 @@ import numpy as np
 
 import gp4c
 from gp4c.data.panel import PanelCounts
-from gp4c.design.kernels import KERNELS
-from gp4c.design.observations import observe
-from gp4c.inference.hyper import Optimum, Problem, solve_q
-from gp4c.inference.sparse_prior import Hyper
-from gp4c.models.fitting import single_fit, store_fit
+from gp4c.estimators.fitting import store_fit
+from gp4c.inference.variational.hyper import Optimum, Problem, solve_q
+from gp4c.model.kernels import KERNELS
+from gp4c.model.observations import observe
+from gp4c.model.sparse_prior import Hyper
 
 #: length-scale, variance and mean of f, and frailty shape
 GIVEN = (5.0, 0.08, 0.5, 1.5)
@@ -37,5 +37,5 @@ def fit_at(
     assert found.converged
     model = gp4c.GP4C(count_term=count_term, effect=effect)
     model.coefficients_ = None
-    store_fit(model, problem, single_fit(Optimum(hyper, work, found, 0.0, (), True)))
+    store_fit(model, problem, Optimum(hyper, work, found, 0.0, (), True))
     return model

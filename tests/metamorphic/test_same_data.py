@@ -11,11 +11,22 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from relations import CASES, TIMES, WINDOW, answers, assert_same, baseline, names, panel_of, study
+from relations import (
+    CASES,
+    TIMES,
+    WINDOW,
+    answers,
+    assert_same,
+    baseline,
+    names,
+    panel_of,
+    study,
+    tolerance,
+)
 
 import gp4c
 from gp4c.data.panel import PanelCounts
-from tolerances import BIT_FOR_BIT, SAME_FIT
+from tolerances import BIT_FOR_BIT
 
 
 def shuffled(table: pd.DataFrame) -> pd.DataFrame:
@@ -91,7 +102,7 @@ def test_the_names_of_subjects_do_not_matter(name: str) -> None:
     if "subject effects" in again:  # reported in the order of the labels
         order = np.argsort(np.argsort([other[label] for label in labels]))
         again["subject effects"] = again["subject effects"][order]
-    assert_same(again, answers(baseline(name), TIMES), SAME_FIT)
+    assert_same(again, answers(baseline(name), TIMES), tolerance(name))
 
 
 def test_subjects_keep_their_own_effects() -> None:

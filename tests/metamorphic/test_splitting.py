@@ -52,13 +52,8 @@ def test_estimators_of_the_likelihood_give_the_same_answer(name: str) -> None:
     found, expected = answers(parts, TIMES), answers(whole, TIMES)
     if hasattr(whole, "bootstrap_"):  # samples are drawn in an order of content: others, as good
         del found["cumulative band"], expected["cumulative band"]
-    if "covariates" in expected:  # standard errors: what a visit more could have told, too
-        assert_allclose(found["covariates"], expected["covariates"], rtol=1e-3)
-        found["covariates"], expected["covariates"] = (
-            x["covariates"][:, 0] for x in (found, expected)
-        )
-    # a fit stops at a predicted gain of 1e-6 nat: where the path to it rounds otherwise, curves
-    # may differ by what that gain moves them, not more
+    # an optimised fit stops at a predicted gain of 1e-6 nat: where its path rounds otherwise,
+    # curves may differ by what that gain moves them, not more
     assert_same(found, expected, {"rtol": 1e-5, "atol": 1e-7})
     assert_allclose(parts.objective_, whole.objective_, rtol=0.0, atol=1e-7)
 

@@ -31,7 +31,7 @@ def plain_fit(name: str, table: pd.DataFrame, window: tuple[float, float] = WIND
 
 
 def treatment_effects(panel: PanelCounts) -> np.ndarray:
-    model = gp4c.GP4C(formula="treatment", count_term="pointwise", effect=None, **QUICK)
+    model = gp4c.GP4C(formula="treatment")
     return model.fit(panel).effects_[["coefficient", "robust_se"]].to_numpy()
 
 
@@ -90,7 +90,7 @@ def test_zero_counts_are_accepted_and_count(name: str) -> None:
     assert with_zeros.cumulative(end) < 0.92 * without.cumulative(end)
 
 
-@pytest.mark.parametrize("name", [n for n in PANEL_CASES if n != "GP4C formula"])
+@pytest.mark.parametrize("name", [n for n in PANEL_CASES if "formula" not in n])
 def test_a_study_without_events_has_an_answer(name: str) -> None:
     model = plain_fit(name, study().assign(count=0))
     curve = model.cumulative(TIMES)
@@ -105,22 +105,24 @@ def test_a_study_without_events_has_an_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize("effect", [None, "gamma"])
-def test_the_curve_converges_even_if_coefficients_never_move(effect: str | None) -> None:
-    """Watching the coefficients alone stops after two steps where there is nothing to move.
+def test_an_effect_that_is_not_there_leaves_the_curve_alone(effect: str | None) -> None:
+    """Every subject is in both groups, so the posterior of the effect is symmetric around zero.
 
-    Every subject is in both groups, so the effect is exactly zero from the start.
+    Draws come in pairs around each mode, so that the mean is zero but for the weights; at average
+    covariates the curve is that of a fit without covariates, but for the draws of two fits: with
+    about 500 effective ones each a mean is known to 1/√250 = 6% of a deviation.
     """
     table = study()
     both = pd.concat(
         [table.assign(group=g, subject=table["subject"] + g) for g in "ab"], ignore_index=True
     )
-    options = {"count_term": "pointwise", "effect": effect, **QUICK}
     panel = panel_of(both)
-    plain = gp4c.GP4C(**options).fit(panel)
-    model = gp4c.GP4C(formula="group", **options).fit(panel)
-    assert_allclose(model.effects_["coefficient"], 0.0, atol=1e-6)
-    assert_allclose(model.cumulative(TIMES), plain.cumulative(TIMES), rtol=1e-4)
-    assert_allclose(model.objective_, plain.objective_, atol=1e-5)
+    plain = gp4c.GP4C(effect=effect, bursts=False).fit(panel)
+    model = gp4c.GP4C(formula="group", effect=effect, bursts=False).fit(panel)
+    coefficient, error = model.effects_.loc[0, ["coefficient", "se"]]
+    assert abs(coefficient) < 0.2 * error
+    deviation = np.diff(plain.cumulative_band(TIMES, 0.68), axis=0)[0] / 2
+    assert np.all(np.abs(model.cumulative(TIMES) - plain.cumulative(TIMES)) <= 0.2 * deviation)
 
 
 @pytest.mark.parametrize("name", ["NPMPLE", "NPMLE", "NPMLE gamma", "NPMPLGF", "LocalEM"])
@@ -140,12 +142,15 @@ def test_fits_stop_at_the_optimum(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_uncertainty_is_a_curve_not_a_number(name: str) -> None:
-    """The standard error of a baseline is a vector: it grows as Λ does."""
+    """The standard error of a baseline is a vector: it grows as Λ does.
+
+    For Poisson counts with its root, and Λ grows to more than twice its value.
+    """
     low, high = baseline(name).cumulative_band(TIMES.reshape(2, 5))
     assert low.shape == high.shape == (2, 5)
     width = (high - low).ravel()
     assert width[0] == 0.0  # nothing has happened yet
-    assert width[-1] > 1.5 * width[3] > 0.0
+    assert width[-1] > 1.4 * width[3] > 0.0
 
 
 def test_events_weigh_their_logarithms() -> None:

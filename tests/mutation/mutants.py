@@ -38,7 +38,7 @@ FEWEST = 5
 class Mutant:
     """One change at one place of one module."""
 
-    module: str  #: path below src, such as gp4c/models/base.py
+    module: str  #: path below src, such as gp4c/estimators/base.py
     operator: str
     occurrence: int  #: which of the places where the operator applies
     line: int
@@ -121,7 +121,7 @@ def mutated_source(src: Path, mutant: Mutant) -> str:
 
 def modules_below(src: Path, folders: tuple[str, ...]) -> list[str]:
     """Modules of some folders that have anything to change."""
-    files = [path for folder in folders for path in sorted((src / folder).glob("*.py"))]
+    files = [path for folder in folders for path in sorted((src / folder).rglob("*.py"))]
     return [str(p.relative_to(src)) for p in files if p.name != "__init__.py"]
 
 

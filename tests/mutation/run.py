@@ -26,7 +26,10 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 SRC = ROOT / "src"
 STATE = ROOT / ".mutation.jsonl"
-FOLDERS = ("gp4c/inference", "gp4c/models")
+FOLDERS = tuple(
+    f"gp4c/{name}"
+    for name in ("model", "posterior", "inference", "large", "files", "estimators", "classical")
+)
 #: seconds of tests per mutant: a first round for all, a second for those that survive it
 ROUNDS = (3.0, 15.0)
 Entry = dict[str, object]

@@ -12,20 +12,24 @@ import pytest
 from mpmath import mpf
 from numpy.testing import assert_allclose
 
-from gp4c.design.kernels import SquaredExponential
-from gp4c.design.quadrature import Grid, IntervalIntegrals
-from gp4c.inference.constant_rate import exact_interval
-from gp4c.inference.count_terms import LEMMA2_CONSTANT, lemma2, pointwise
-from gp4c.inference.exposure import SMALLEST_WEIGHT, GammaFrailty, PaperWeights
-from gp4c.inference.forecasting import count_cdf
-from gp4c.inference.gamma_frailty import frailty_mean, log_marginal, variance_score
-from gp4c.inference.hyper import SHAPE_BOUNDS
-from gp4c.inference.laplace_rules import concentrated_rule, concentration_limit, panel_rules
-from gp4c.inference.log_quadratic import expected_log_quadratic
-from gp4c.inference.log_square import expected_log_square
-from gp4c.inference.priors import weak_prior
-from gp4c.inference.quantiles import quadratic_form_cdf, solve_quantiles
-from gp4c.inference.scoring import log_mean_exp
+from gp4c.classical.constant_rate import exact_interval
+from gp4c.inference.variational.count_terms import LEMMA2_CONSTANT, pointwise, theorem1
+from gp4c.inference.variational.expected_logs.laplace_rules import (
+    concentrated_rule,
+    concentration_limit,
+    panel_rules,
+)
+from gp4c.inference.variational.expected_logs.log_quadratic import expected_log_quadratic
+from gp4c.inference.variational.expected_logs.log_square import expected_log_square
+from gp4c.inference.variational.exposure import SMALLEST_WEIGHT, GammaFrailty, PaperWeights
+from gp4c.inference.variational.hyper import SHAPE_BOUNDS
+from gp4c.model.gamma_frailty import frailty_mean, log_marginal, variance_score
+from gp4c.model.hyper_priors import LENGTH_SCALE, soft_uniform_log_density
+from gp4c.model.kernels import SquaredExponential
+from gp4c.model.quadrature import Grid, IntervalIntegrals
+from gp4c.posterior.forecasting import count_cdf
+from gp4c.posterior.quantiles import quadratic_form_cdf, solve_quantiles
+from gp4c.posterior.scoring import log_mean_exp
 
 
 def one(value: float) -> np.ndarray:
@@ -102,7 +106,7 @@ def test_what_the_papers_bound_gives_away(phi: float, b: float) -> None:
     sigma = 1e-3
     nodes = len(integrals.transpose(one(1.0)))
     mean, variance = np.full(nodes, sigma * np.sqrt(phi)), np.full(nodes, sigma**2)
-    ours = lemma2(integrals, one(1.0), mean, variance, b)[0]
+    ours = theorem1(integrals, one(1.0), mean, variance, b)[0]
     truth = pointwise(integrals, one(1.0), mean, variance)[0]
     with mpmath.workdps(50):
         x = mpf(float(mean[0])) ** 2 / (2 * mpf(float(variance[0])))
@@ -291,13 +295,14 @@ def test_integrals_of_the_kernel_over_very_short_and_very_long_intervals(
 
 def test_the_prior_of_the_length_scale_has_its_tails() -> None:
     """A uniform plus a normal variable in ln a: far out, a difference of two tiny tails."""
-
-    def at(log_a: float) -> tuple[float, float]:
-        value, gradient = weak_prior(np.array([log_a, -2.0, 1.0, np.inf]))
-        return value, float(gradient[0])
-
-    for low, high in ((-60.0, -59.9), (-9.0, -8.9), (20.0, 20.1), (60.0, 60.1)):
-        (first, slope), (second, other) = at(low), at(high)
-        assert np.isfinite([first, second, slope, other]).all()
-        # the value rises as its slopes say, to second order in the step
-        assert_allclose(second - first, (high - low) * (slope + other) / 2, rtol=1e-4)
+    low, high, softness = LENGTH_SCALE
+    with mpmath.workdps(50):
+        for x in (-60.0, -9.0, low, -1.5, high, 9.0, 20.0, 60.0):
+            # ∫ of the normal density of x − y over y in [low, high], from the tail that is small
+            ends = sorted(abs((mpf(x) - end) / softness) for end in (low, high))
+            inside = low < x < high
+            tails = [mpmath.erfc(end / mpmath.sqrt(2)) / 2 for end in ends]
+            mass = 1 - tails[0] - tails[1] if inside else tails[0] - tails[1]
+            exact = mpmath.log(mass / (mpf(high) - mpf(low)))
+            found = soft_uniform_log_density(x, low, high, softness)
+            assert_allclose(found, float(exact), rtol=1e-12)

@@ -14,8 +14,6 @@ from numpy.testing import assert_allclose
 
 import gp4c
 from gp4c.data.panel import PanelCounts
-from gp4c.inference.covariates import RegressionRows, information, newton
-from gp4c.inference.covariates import collapsed as collapse
 
 EDGES = np.array([0.0, 1.0, 2.5, 4.0, 7.0, 8.0])
 
@@ -123,27 +121,23 @@ def test_a_flat_curve_is_the_constant_rate() -> None:
     assert_allclose(model.objective_ - panel.log_factorials, theirs.llf, atol=0.01)
 
 
-@pytest.mark.parametrize("shape", [0.4, 3.0, 50.0])
-def test_rate_ratios_with_frailty_are_those_of_a_negative_binomial_regression(
-    shape: float,
-) -> None:
-    """At a given curve and frailty the totals of subjects are all that covariates see."""
+def test_rate_ratios_with_frailty_are_those_of_a_negative_binomial_regression() -> None:
+    """Totals of subjects seen over the same time are negative binomial with a log link.
+
+    Posterior means differ from the maximum by the skewness of the posterior and the weak priors:
+    a small part of a standard error with 200 subjects.
+    """
     rng = np.random.default_rng(4)
-    n, n_rows = 80, 240
-    x = np.column_stack([rng.normal(size=n), rng.integers(0, 2, n)])
-    subject = np.repeat(np.arange(n), 3)
-    interval = np.tile(np.arange(3), n)
-    mass = np.array([0.5, 2.0, 0.8])
+    n, shape = 200, 2.0
+    x = rng.normal(size=n)
     frailty = rng.gamma(shape, 1.0 / shape, n)
-    mean = np.exp(x @ [0.5, -0.8])[subject] * mass[interval]
-    count = rng.poisson(frailty[subject] * mean).astype(float)
-    design = np.column_stack([np.ones(n_rows), x[subject]])
-    rows = RegressionRows(design, count, np.ones(n_rows), subject, interval, n)
-    ours = newton(rows, mass, shape, np.zeros(3), tol=1e-16)
-    family = sm.families.NegativeBinomial(alpha=1.0 / shape)
-    offset = np.full(n, np.log(mass.sum()))
-    theirs = regression(rows.totals, sm.add_constant(x), family=family, offset=offset)
-    assert_allclose(ours, theirs.params, rtol=1e-7)
-    at = collapse(rows, ours, mass, shape)
-    hessian = theirs.model.hessian(theirs.params, observed=True)
-    assert_allclose(information(rows, at, shape), -hessian, rtol=1e-6, atol=1e-6)
+    count = rng.poisson(3.0 * frailty * np.exp(0.5 * x))
+    panel = PanelCounts.from_frame(
+        pd.DataFrame({"subject": np.arange(n), "start": 0.0, "stop": 2.0, "count": count, "x": x})
+    )
+    model = gp4c.GP4C(formula="x", effect="gamma", bursts=False).fit(panel)
+    family = sm.families.NegativeBinomial(alpha=model.frailty_variance_)
+    theirs = regression(count, sm.add_constant(x), family=family)
+    ours = model.effects_.iloc[0]
+    assert_allclose(ours["coefficient"], theirs.params[1], atol=0.2 * theirs.bse[1])
+    assert_allclose(ours["se"], theirs.bse[1], rtol=0.1)

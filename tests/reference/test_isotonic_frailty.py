@@ -1,7 +1,8 @@
 """Pseudo-likelihood estimators against scikit-learn's isotonic regression.
 
-NPMPLE itself is compared in unit/models/test_step.py; here the one with frailties, whose curve
-solves an isotonic regression in which every subject weighs its expected frailty.
+NPMPLE itself is compared in unit/classical/step_functions/test_step.py; here the one with
+frailties, whose curve solves an isotonic regression in which every subject weighs its expected
+frailty.
 """
 
 from __future__ import annotations

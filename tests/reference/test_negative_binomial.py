@@ -13,7 +13,7 @@ from statsmodels.discrete.discrete_model import NegativeBinomial
 
 import gp4c
 from gp4c.data.panel import PanelCounts
-from gp4c.inference.scoring import log_mean_exp
+from gp4c.posterior.scoring import log_mean_exp
 
 
 def frail(seed: int, n: int = 60, visits: int = 1, shape: float = 0.8) -> PanelCounts:

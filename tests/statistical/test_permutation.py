@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import gp4c
-from gp4c.inference.permutation import permutation_p_value, subject_scores
+from gp4c.analysis.permutation import permutation_p_value, subject_scores
 
 
 @pytest.mark.parametrize("kind", ["level", "curve"])

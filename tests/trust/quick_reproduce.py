@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gp4c.cli import main
-from gp4c.experiments import running, studies
-from gp4c.experiments.store import Task
+from gp4c.paper import running, studies
+from gp4c.paper.store import Task
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "experiments"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "paper"))
 import made_up
 
 

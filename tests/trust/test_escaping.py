@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 import gp4c
 from gp4c.cli import app
 from gp4c.plain import printable
-from gp4c.reporting.curves import curves_of
-from gp4c.reporting.panel_picture import save_panel_picture
-from gp4c.reporting.plot_style import save_plot
-from gp4c.reporting.plots import plot_groups
-from gp4c.reporting.report import Report
-from gp4c.reporting.tables import to_csv
+from gp4c.reporting.csv_tables import to_csv
+from gp4c.reporting.figures.curves import curves_of
+from gp4c.reporting.figures.panel_picture import save_panel_picture
+from gp4c.reporting.figures.plot_style import save_plot
+from gp4c.reporting.figures.plots import plot_groups
+from gp4c.reporting.page.html_report import Report
 
 #: names that mean something to a terminal, to rich, to Matplotlib, to a page, to a spreadsheet
 HOSTILE = {
@@ -74,7 +74,7 @@ def test_what_python_prints_has_no_commands_for_a_terminal(named: Any) -> None:
 
 
 def test_a_comparison_prints_no_commands_for_a_terminal() -> None:
-    from gp4c.analysis.compare import compare
+    from gp4c.analysis.compare_groups import compare
 
     name = HOSTILE["terminal"]
     quick = gp4c.GP4C(effect=None, count_term="lemma2", hyper="optimize", n_inducing=4, tol=0.1)

@@ -15,7 +15,7 @@ import pytest
 
 import gp4c
 from gp4c.exceptions import ModelFileError
-from gp4c.models import persistence
+from gp4c.files import persistence
 from peaks import traced_peak
 from problems import visits_panel
 
@@ -45,20 +45,22 @@ def test_hostile_files_are_refused_or_equal_within_bounded_memory(tmp_path: Path
     assert not (tmp_path / "owned").exists()  # what a file's code would have made
 
 
-def test_a_file_of_the_first_version_is_still_read() -> None:
+def test_a_file_of_the_first_version_says_what_to_do() -> None:
     path = HERE / "model-version-1.json"
-    loaded, document = gp4c.load_model(path), json.loads(path.read_text())
-    assert document["version"] == 1
-    state = dict(document["state"]["dict"])
-    assert loaded.cumulative(24.0) == pytest.approx(24.0 * state["rate_"], rel=1e-12)
+    assert json.loads(path.read_text())["version"] == 1
+    with pytest.raises(
+        ModelFileError, match="format version 1, and this gp4c reads version 3"
+    ) as e:
+        gp4c.load_model(path)
+    assert "fit again" in str(e.value)
 
 
 def test_a_newer_file_says_so_and_what_to_do(saved: Path) -> None:
-    document = {**json.loads(saved.read_text()), "version": 3, "gp4c": "2.5.0"}
+    document = {**json.loads(saved.read_text()), "version": 4, "gp4c": "2.5.0"}
     saved.write_text(json.dumps(document))
     with pytest.raises(ModelFileError) as caught:
         gp4c.load_model(saved)
-    assert "written by gp4c 2.5.0 in format version 3" in str(caught.value)
+    assert "written by gp4c 2.5.0 in format version 4" in str(caught.value)
     assert "update gp4c" in str(caught.value)
 
 

@@ -15,10 +15,10 @@ import pytest
 
 import gp4c
 from gp4c import memory
-from gp4c.data import content
+from gp4c.data.tables import content
+from gp4c.estimators import footprint
+from gp4c.estimators.footprint import expected_peak
 from gp4c.exceptions import GP4CError, NotEnoughMemoryError
-from gp4c.models import footprint
-from gp4c.models.footprint import expected_peak
 from peaks import traced_peak
 
 POINTWISE: dict[str, Any] = {"count_term": "pointwise", "hyper": "optimize"}
@@ -181,7 +181,7 @@ def test_what_reading_takes_is_known(kind: str, tmp_path: Path) -> None:
     code = """
 import sys
 import gp4c
-from gp4c.data import readers
+from gp4c.data.tables import readers
 def peak():
     (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]
     return 1024 * int(line.split()[1])

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,12 @@ import gp4c
 
 PACKAGE = Path(gp4c.__file__).parent
 #: a folder may import from itself and from those before it; the command line from all
-ORDER = ("data", "design", "inference", "models", "analysis", "reporting", "experiments", "cli")
+ORDER = (
+    "data", "model", "posterior", "inference", "large", "files", "estimators", "classical",
+    "analysis", "reporting", "paper", "cli",
+)  # fmt: skip
 #: modules at the top of the package that every folder may use
-OPEN_TO_ALL = {"exceptions", "atomic", "memory", "plain"}
+OPEN_TO_ALL = {"exceptions", "atomic", "memory", "plain", "threads", "parts"}
 #: too slow to load before they are needed
 HEAVY = {
     "dask",
@@ -78,23 +82,37 @@ def test_imports_go_one_way(path):
     assert list(forbidden(path)) == []
 
 
+def test_the_name_of_a_module_occurs_once():
+    names = Counter(path.stem for path in PACKAGE.rglob("*.py") if path.stem != "__init__")
+    assert [name for name, times in names.items() if times > 1] == []
+
+
+def test_a_folder_has_about_a_dozen_entries():
+    folders = {path.parent for path in files_in_folders()}
+    entries = {
+        str(folder.relative_to(PACKAGE)): len([e for e in folder.iterdir() if e.name[0] != "_"])
+        for folder in folders
+    }
+    assert {name: number for name, number in entries.items() if number > 14} == {}
+
+
 def test_the_check_of_directions_sees_every_form_of_import(monkeypatch, tmp_path):
-    folder = tmp_path / "design"
+    folder = tmp_path / "model"
     folder.mkdir()
-    for name in ("models", "data", "analysis", "inference"):
+    for name in ("estimators", "data", "analysis", "inference"):
         (tmp_path / name).mkdir()
     (tmp_path / "exceptions.py").touch()
     (folder / "bad.py").write_text(
-        "import gp4c.models.base\n"
+        "import gp4c.estimators.base\n"
         "from gp4c import analysis\n"
         "from ..inference import bound\n"
         "from gp4c.data.panel import PanelCounts\n"
         "from gp4c.exceptions import GP4CError\n"
-        "def late():\n    from gp4c.models import gp4c\n"
+        "def late():\n    from gp4c.estimators import gp4c\n"
     )
     monkeypatch.setattr(sys.modules[__name__], "PACKAGE", tmp_path)
     found = set(forbidden(folder / "bad.py"))
-    assert {"gp4c.models.base", "gp4c.analysis", "gp4c.inference", "gp4c.models"} <= found
+    assert {"gp4c.estimators.base", "gp4c.analysis", "gp4c.inference", "gp4c.estimators"} <= found
     assert not any(".data" in module or ".exceptions" in module for module in found)
 
 

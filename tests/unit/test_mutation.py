@@ -86,14 +86,20 @@ def test_a_changed_module_is_noticed_and_an_unchanged_one_is_not(src, tmp_path):
 def test_figures_count_timeouts_as_kills_and_name_what_was_not_reviewed():
     import report
 
-    entry = {"module": "gp4c/models/a.py", "line": 3, "operator": "x", "before": "a", "after": "b"}
+    entry = {
+        "module": "gp4c/estimators/a.py",
+        "line": 3,
+        "operator": "x",
+        "before": "a",
+        "after": "b",
+    }
     outcomes = ("killed", "timeout", "survived", "killed")
     entries = [{**entry, "outcome": outcome} for outcome in outcomes]
     found = report.summary(entries, {}, {"seed": 1})
-    assert found["folders"]["models"] == found["folders"]["all"]
+    assert found["folders"]["estimators"] == found["folders"]["all"]
     assert found["folders"]["all"]["kill_rate"] == 0.75
     assert [s["verdict"] for s in found["survivors"]] == ["not reviewed"]
-    reviews = {"gp4c/models/a.py: a -> b": {"verdict": "equivalent", "reason": "same"}}
+    reviews = {"gp4c/estimators/a.py: a -> b": {"verdict": "equivalent", "reason": "same"}}
     reviewed = report.summary(entries, reviews, {})
     assert reviewed["survivors"][0]["reason"] == "same"
     # three of four were killed, and the fourth is no mutant

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.analysis.comparison_words import summary_lines
+from gp4c.analysis.permutation import permutation_p_value, subject_scores
 from gp4c.exceptions import OutsideWindowError
-from gp4c.inference.forecasting import intensity_paths
-from gp4c.inference.permutation import permutation_p_value, subject_scores
-from gp4c.inference.quantiles import simultaneous_level
-from gp4c.inference.threads import one_blas_thread
 from gp4c.plain import printable
+from gp4c.posterior.forecasting import intensity_paths
+from gp4c.posterior.quantiles import simultaneous_level
+from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,8 +56,6 @@ class Comparison:
         Permutation test of one curve for all groups.
     notes : tuple of str
         What to keep in mind.
-    shared_log_bayes_factor : float or None
-        The log Bayes factor where groups share their hyper-parameters.
     """
 
     panel: PanelCounts = field(repr=False)
@@ -70,7 +68,6 @@ class Comparison:
     n_permutations: int
     random_state: int
     notes: tuple[str, ...] = ()
-    shared_log_bayes_factor: float | None = None
     _cache: dict[Any, Floats] = field(default_factory=dict, repr=False)
 
     # -- curves -----------------------------------------------------------------------------
@@ -141,9 +138,7 @@ class Comparison:
         Positive: the data speak for different curves. NaN without the pooled fit, or where the
         hyper-parameters were maximised instead of integrated: that gives no evidence.
         """
-        if self.shared_log_bayes_factor is not None:
-            return self.shared_log_bayes_factor
-        if self.pooled is None or getattr(self.pooled, "hyper", None) != "integrate":
+        if self.pooled is None or not self.pooled.has_evidence:
             return float("nan")
         each = sum(fit.log_evidence_ for fit in self.models.values())
         return float(each - self.pooled.log_evidence_)

@@ -2,22 +2,21 @@
 
 Every function takes a fitted model and a panel and returns a pandas frame. On the panel of the
 fit the answers are slightly flattering; on held-out subjects they are honest. The laws are those
-of subjects about whom nothing else is known: with gamma effects the effect is integrated out,
-with ``effect="weight"`` the weights are those that fit the panel's own totals.
+of the model, bursts included, for subjects about whom nothing else is known: effects are integrated
+out; with ``effect="weight"`` the weights are those that fit the panel's own totals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.inference.forecasting import count_cdf, draw_effects
-from gp4c.inference.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
-from gp4c.inference.threads import one_blas_thread
+from gp4c.analysis.panel_laws import panel_laws
+from gp4c.posterior.effect_given import EffectGiven
+from gp4c.posterior.scoring import log_mean_exp
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,73 +25,14 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: draws of the curve behind a diagnostic, and most numbers that they may take
-N_DRAWS, MAX_NUMBERS = 2000, 50_000_000
+#: draws of the curve behind a diagnostic
+N_DRAWS = 2000
 #: the same where only averages over draws of a probability are wanted
 FEW_DRAWS = 300
-
-
-@dataclass(frozen=True)
-class _Laws:
-    """Draws of the expected counts of a panel, and the laws of counts given them."""
-
-    panel: PanelCounts
-    integrals: Floats  # (S, J) over distinct intervals; one row for a plugged-in curve
-    last: Floats  # (S,) ∫λ over the window
-    shape: float
-    effect: str | None
-
-    @property
-    def rows(self) -> ScoredRows:
-        p = self.panel
-        return ScoredRows(
-            p.count.astype(np.float64), p.exposure, p.subject_index, p.distinct().inverse,
-            p.n_subjects,
-        )  # fmt: skip
-
-    def subject_means(self) -> Floats:
-        """R_k of each draw, (S, K); with free weights times the weight."""
-        expected = self.rows.expected(self.integrals)
-        return expected * self._weights(expected)
-
-    def row_means(self) -> Floats:
-        """Expected count of each row in each draw, (S, N)."""
-        means = self.integrals[:, self.rows.interval] * self.panel.exposure
-        if self.effect != "weight":
-            return means
-        weights = self._weights(self.rows.expected(self.integrals))
-        return np.asarray(means * weights[self.panel.subject_index])
-
-    def _weights(self, expected: Floats) -> Floats:
-        if self.effect != "weight":
-            return np.ones(expected.shape[1])
-        best = self.rows.totals / np.maximum(expected.mean(axis=0), 1e-300)
-        return np.asarray(np.maximum(best, 1e-6))
-
-    def replicate_totals(self, size: int, rng: np.random.Generator) -> Floats:
-        """Totals of the same subjects in new data from the model, (size, K)."""
-        means = self.subject_means()
-        means = means[np.arange(size) % len(means)]
-        none = np.zeros(means.shape[1])
-        effects = draw_effects(self.shape, none, np.zeros_like(means), rng)
-        return rng.poisson(effects * means).astype(np.float64)
-
-
-def _laws(model: Any, panel: PanelCounts, n_draws: int = N_DRAWS) -> _Laws:
-    model._inside([panel.start.min(), panel.stop.max()], False)
-    panel = model._adjusted(panel)
-    distinct = panel.distinct()
-    n_draws = max(min(n_draws, MAX_NUMBERS // panel.n_intervals), 20)
-    start = np.append(distinct.start, model.window_[0])
-    stop = np.append(distinct.stop, model.window_[1])
-    if hasattr(model, "posterior_"):
-        with one_blas_thread():
-            rng = np.random.default_rng(0)
-            draws = model.posterior_.sample_integrals(start, stop, n_draws, rng)
-    else:
-        draws = np.asarray(model.expected_counts(start, stop))[None]
-    shape = float(model.frailty_shape_) if model.effect_ == "gamma" else np.inf
-    return _Laws(panel, draws[:, :-1], draws[:, -1], shape, model.effect_)
+#: rows times draws that bound these where a probability is itself a sum over effects
+_ROWS_AND_DRAWS = 100_000
+#: expected counts that stand for those of a large panel in a rootogram
+_MOST_MEANS = 2500
 
 
 def pit(
@@ -116,39 +56,23 @@ def pit(
     """
     import pandas as pd
 
-    laws = _laws(model, panel, FEW_DRAWS)
+    laws = panel_laws(model, panel, _few(model, panel))
+    counts, means = laws.units(per)
+    owner = panel.subject_index if per == "interval" else np.arange(panel.n_subjects)
+    table: dict[str, Any] = {"subject": panel.subjects[owner]}
     if per == "interval":
-        means, counts = laws.row_means(), panel.count.astype(np.float64)
-        table = {
-            "subject": panel.subjects[panel.subject_index],
-            "start": panel.start,
-            "stop": panel.stop,
-        }
-    elif per == "subject":
-        means, counts = laws.subject_means(), laws.rows.totals
-        table = {"subject": panel.subjects}
-    else:
-        raise ValueError(f"per must be 'interval' or 'subject', not {per!r}")
-    lower = count_cdf(counts - 1.0, means, laws.shape).mean(axis=0)
-    upper = count_cdf(counts, means, laws.shape).mean(axis=0)
-    return pd.DataFrame(
-        {
-            **table,
-            "count": counts.astype(np.int64),
-            "expected": means.mean(axis=0),
-            "lower": lower,
-            "upper": upper,
-            "pit": _between(lower, upper, random_state),
-        }
-    )
+        table |= {"start": panel.start, "stop": panel.stop}
+    table |= {"count": counts.astype(np.int64), "expected": means.mean(axis=1)}
+    return pd.DataFrame({**table, **_transformed(laws.new_subjects(), counts, means, random_state)})
 
 
 def next_visit_pit(model: Any, panel: PanelCounts, *, random_state: int = 0) -> pd.DataFrame:
     """Forecast every count from the subject's earlier ones; randomised PIT of the outcomes.
 
-    With gamma effects the law given the curve is negative binomial, the effect having the law
-    Gamma(α + events so far, α + expected so far). The curve is that of the fit. Unlike in
-    :func:`pit`, the values of one subject are independent given the curve if the model is right.
+    The effect of the subject has the law that its earlier counts leave (Gamma(α + events so far,
+    α + expected so far) for Poisson counts with gamma effects). The curve is that of the fit.
+    Unlike in :func:`pit`, the values of one subject are independent given the curve if the model
+    is right.
 
     Returns
     -------
@@ -158,27 +82,21 @@ def next_visit_pit(model: Any, panel: PanelCounts, *, random_state: int = 0) -> 
     """
     import pandas as pd
 
-    laws = _laws(model, panel, FEW_DRAWS)
-    means, counts = laws.row_means(), panel.count.astype(np.float64)
+    n_draws = _few(model, panel)
+    laws = panel_laws(model, panel, n_draws, earlier=True)
+    effects, counts, means = laws.seen_subjects(), laws.counts, laws.means
     first = np.flatnonzero(np.diff(panel.subject_index, prepend=-1))
-    before = _running(counts[None], first)[0]
-    seen = _running(means, first)
-    lower = count_cdf(counts - 1.0, means, laws.shape, before, seen).mean(axis=0)
-    upper = count_cdf(counts, means, laws.shape, before, seen).mean(axis=0)
-    factor = 1.0
-    if np.isfinite(laws.shape):
-        factor = (laws.shape + before) / (laws.shape + seen)
+    so_far = np.cumsum(panel.count) - panel.count
+    earlier = so_far - np.repeat(so_far[first], np.diff(np.append(first, len(counts))))
     return pd.DataFrame(
         {
             "subject": panel.subjects[panel.subject_index],
             "start": panel.start,
             "stop": panel.stop,
             "count": panel.count,
-            "earlier": before.astype(np.int64),
-            "expected": (factor * means).mean(axis=0),
-            "lower": lower,
-            "upper": upper,
-            "pit": _between(lower, upper, random_state),
+            "earlier": earlier,
+            "expected": (effects.mean() * means).mean(axis=1),
+            **_transformed(effects, counts, means, random_state),
         }
     )
 
@@ -203,21 +121,17 @@ def rootogram(
     """
     import pandas as pd
 
-    if per not in ("interval", "subject"):
-        raise ValueError(f"per must be 'interval' or 'subject', not {per!r}")
-    laws = _laws(model, panel, FEW_DRAWS // 3)
-    means = laws.row_means() if per == "interval" else laws.subject_means()
-    counts = panel.count if per == "interval" else laws.rows.totals.astype(np.int64)
+    laws = panel_laws(model, panel, _few(model, panel) // 3)
+    found, means = laws.units(per)
+    counts, effects = found.astype(np.int64), laws.new_subjects()
     top = int(min(counts.max(initial=0), 50) if largest is None else largest)
-    cumulated = np.array(
-        [
-            count_cdf(np.array(float(n)), means, laws.shape).mean(axis=0).sum()
-            for n in range(top + 1)
-        ]
-    )
-    expected = np.append(np.diff(cumulated, prepend=0.0), len(counts) - cumulated[-1])
+    means = _every_kth(means, _MOST_MEANS)
+    each = np.ones(len(means))
+    shares = [effects.probability(n * each, means).mean() for n in range(top + 1)]
+    expected = len(counts) * np.array(shares)
+    expected = np.append(expected, max(len(counts) - expected.sum(), 0.0))
     observed = np.bincount(np.minimum(counts, top + 1), minlength=top + 2)
-    roots = np.sqrt(observed), np.sqrt(np.maximum(expected, 0.0))
+    roots = np.sqrt(observed), np.sqrt(expected)
     return pd.DataFrame(
         {
             "count": [*map(str, range(top + 1)), f"above {top}"],
@@ -241,26 +155,25 @@ def dispersion(
     Returns
     -------
     pandas.DataFrame
-        Two rows, ``reference`` "Poisson" (what the statistic would be without subject effects)
-        and "model" (the fitted model, effects included), each by replicated data with the
+        Two rows, ``reference`` "Poisson" (what the statistic would be without effects and bursts)
+        and "model" (the fitted model, with both), each by replicated data with the
         curve's uncertainty: ``statistic``, ``mean``, ``low``, ``high`` (95%), ``p_value`` (share
         of replicates at least as large, the data counted as one). A small p-value in the first row
-        asks for subject effects, in the second for another model.
+        asks for subject effects or bursts, in the second for another model.
     """
     import pandas as pd
 
-    laws = _laws(model, panel)
+    laws = panel_laws(model, panel, N_DRAWS)
     rng = np.random.default_rng(random_state)
-    expected = np.maximum(laws.subject_means().mean(axis=0), 1e-300)
+    expected = np.maximum(laws.subject_means.mean(axis=1), 1e-300)
 
     def statistic(totals: Floats) -> Floats:
         return np.asarray(((totals - expected) ** 2 / expected).mean(axis=-1))
 
-    observed = float(statistic(laws.rows.totals))
+    observed = float(statistic(laws.totals))
     rows = []
-    for name, shape in (("Poisson", np.inf), ("model", laws.shape)):
-        law = _Laws(laws.panel, laws.integrals, laws.last, shape, laws.effect)
-        values = statistic(law.replicate_totals(n_replicates, rng))
+    for name, reference in (("Poisson", laws.without_differences()), ("model", laws)):
+        values = statistic(reference.replicate_totals(n_replicates, rng))
         rows.append({"reference": name, "statistic": observed, **_against(values, observed)})
     return pd.DataFrame(rows)
 
@@ -284,11 +197,11 @@ def predictive_check(
         "share of zeros": lambda x: (x == 0).mean(axis=-1),
         "largest": lambda x: x.max(axis=-1),
     }
-    laws = _laws(model, panel)
+    laws = panel_laws(model, panel, N_DRAWS)
     new = laws.replicate_totals(n_replicates, np.random.default_rng(random_state))
     rows = []
     for name, feature in features.items():
-        observed = float(feature(laws.rows.totals))
+        observed = float(feature(laws.totals))
         rows.append({"feature": name, "observed": observed, **_against(feature(new), observed)})
     return pd.DataFrame(rows)
 
@@ -312,34 +225,23 @@ def contributions(model: Any, panel: PanelCounts) -> pd.DataFrame:
     """
     import pandas as pd
 
-    laws = _laws(model, panel)
-    expected = laws.subject_means()
-    weights = laws._weights(laws.rows.expected(laws.integrals))
-    each = subject_log_likelihoods(
-        laws.rows,
-        laws.integrals,
-        effect="gamma" if laws.effect == "gamma" else None,
-        shape=laws.shape,
-        weights=weights if laws.effect == "weight" else None,
-    )
-    score = log_mean_exp(each)[0] if len(each) > 1 else each[0]
+    laws = panel_laws(model, panel, N_DRAWS)
     table = {
         "subject": panel.subjects,
-        "events": laws.rows.totals.astype(np.int64),
-        "expected": expected.mean(axis=0),
-        "score": score,
+        "events": laws.totals.astype(np.int64),
+        "expected": laws.subject_means.mean(axis=1),
     }
-    missing = np.full(panel.n_subjects, np.nan)
-    if len(each) == 1:
-        return pd.DataFrame(
-            {**table, "score_without": missing, "influence": missing, "effective_draws": missing}
-        )
+    if model._plugs_in:
+        missing = dict.fromkeys(("score_without", "influence", "effective_draws"), np.nan)
+        return pd.DataFrame({**table, "score": model.score_subjects(panel), **missing})
+    each = laws.log_likelihoods().T
     without = -log_mean_exp(-each)[0]
     share = np.exp(without - each) / len(each)  # weights of draws without the subject, sum 1
-    influence = np.log(laws.last.mean()) - np.log(share.T @ laws.last)
+    influence = np.log(laws.window.mean()) - np.log(share.T @ laws.window)
     return pd.DataFrame(
         {
             **table,
+            "score": log_mean_exp(each)[0],
             "score_without": without,
             "influence": influence,
             "effective_draws": 1.0 / (share**2).sum(axis=0),
@@ -347,20 +249,32 @@ def contributions(model: Any, panel: PanelCounts) -> pd.DataFrame:
     )
 
 
+def _few(model: Any, panel: PanelCounts) -> int:
+    """Draws for averages of probabilities, which take longer under laws without a closed form."""
+    bound = np.inf if model.count_law_.one_by_one else _ROWS_AND_DRAWS / panel.n_intervals
+    return int(min(FEW_DRAWS, bound))
+
+
+def _every_kth(means: Floats, most: int) -> Floats:
+    """At most so many rows that stand for all: evenly spaced in the order of their means."""
+    if len(means) <= most:
+        return means
+    order = np.argsort(means.mean(axis=1))
+    return means[order[(2 * np.arange(most) + 1) * len(order) // (2 * most)]]
+
+
+def _transformed(
+    effects: EffectGiven, counts: Floats, means: Floats, random_state: int
+) -> dict[str, Floats]:
+    """P(N < count), P(N ≤ count), and a uniform number between the two."""
+    upper = effects.cdf(counts, means)
+    lower = np.clip(upper - effects.probability(counts, means), 0.0, 1.0)
+    u = np.random.default_rng(random_state).uniform(size=len(counts))
+    return {"lower": lower, "upper": upper, "pit": lower + u * (upper - lower)}
+
+
 def _against(values: Floats, observed: float) -> dict[str, float]:
     """A replicated statistic beside the observed one."""
     low, high = np.quantile(values, [0.025, 0.975])
     above = (1 + int((values >= observed).sum())) / (1 + len(values))
     return {"mean": float(values.mean()), "low": low, "high": high, "p_value": above}
-
-
-def _between(lower: Floats, upper: Floats, random_state: int) -> Floats:
-    u = np.random.default_rng(random_state).uniform(size=len(lower))
-    return lower + u * (upper - lower)
-
-
-def _running(values: Floats, first: NDArray[np.intp]) -> Floats:
-    """Sums of a subject's earlier rows, (S, N); `first` are the subjects' first rows."""
-    total = np.cumsum(values, axis=1) - values
-    lengths = np.diff(np.append(first, values.shape[1]))
-    return np.asarray(np.maximum(total - np.repeat(total[:, first], lengths, axis=1), 0.0))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gp4c.cli.estimators import (
+from gp4c.cli.options.estimator_options import (
+    BurstsOption,
     Effect,
     EffectOption,
     Estimator,
@@ -18,9 +19,9 @@ from gp4c.cli.estimators import (
     groups_of,
     make_estimator,
 )
+from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.tables import FileArgument, TableOptions, read_source, takes_table
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
@@ -47,6 +48,7 @@ def compare(
     ] = Test.LEVEL,
     permutations: Annotated[int, typer.Option(min=1, help="Permutations of the test.")] = 9999,
     effect: EffectOption = Effect.AUTO,
+    bursts: BurstsOption = "auto",
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -62,7 +64,7 @@ def compare(
     panel = read_source(file, table)
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
         found = compare_groups(
-            panel, by, effect, seed, reference=reference, test=test.value,
+            panel, by, effect, bursts, seed, reference=reference, test=test.value,
             n_permutations=permutations,
         )  # fmt: skip
         if not quiet:
@@ -76,15 +78,15 @@ def compare(
 
 
 def compare_groups(
-    panel: PanelCounts, by: str, effect: Effect, seed: int, *, reference: str | None = None,
-    formula: str | None = None, **options: Any,
+    panel: PanelCounts, by: str, effect: Effect, bursts: str, seed: int, *,
+    reference: str | None = None, formula: str | None = None, **options: Any,
 ) -> Comparison:  # fmt: skip
     """Compare groups of a covariate with GP4C."""
-    from gp4c.analysis.compare import compare as compare_panels
+    from gp4c.analysis.compare_groups import compare as compare_panels
 
     groups_of(panel, by)  # says what is wrong with the column in the command line's words
     values = {str(value): value for value in panel.covariates[by].unique()}
-    model = make_estimator(Estimator.GP4C, effect, seed, formula)
+    model = make_estimator(Estimator.GP4C, effect, bursts, seed, formula)
     return compare_panels(
         panel, by, model, reference=None if reference is None else values.get(reference, reference),
         random_state=seed, **options,
@@ -107,6 +109,7 @@ def _json(found: Comparison) -> str:
 
     from gp4c import __version__
     from gp4c.analysis.comparison_words import conclusions
+    from gp4c.cli.fit import facts
 
     factor = found.log_bayes_factor
     document = {
@@ -117,6 +120,7 @@ def _json(found: Comparison) -> str:
         "statistic": found.statistic,
         "p_value": found.p_value,
         "log_bayes_factor": factor if math.isfinite(factor) else None,
+        "fits": {str(group): facts(found.models[group]) for group in found.groups},
         "pairs": json.loads(found.pairwise().to_json(orient="records", double_precision=15)),
         "explanation": conclusions(found),
         "notes": list(found.notes),
@@ -126,10 +130,10 @@ def _json(found: Comparison) -> str:
 
 def _writers(found: Comparison, level: float) -> dict[str, Writer]:
     """Tables and plots of a comparison."""
-    from gp4c.reporting.curves import curves_of
-    from gp4c.reporting.plot_style import save_plot
-    from gp4c.reporting.plots import plot_groups, plot_ratio
-    from gp4c.reporting.tables import write_csv
+    from gp4c.reporting.csv_tables import write_csv
+    from gp4c.reporting.figures.curves import curves_of
+    from gp4c.reporting.figures.plot_style import save_plot
+    from gp4c.reporting.figures.plots import plot_groups, plot_ratio
 
     curves = {str(g): curves_of(found.models[g], levels=(level,)) for g in found.groups}
 

@@ -10,7 +10,7 @@ def datasets() -> None:
 
     Example: gp4c datasets
     """
-    from gp4c.data.datasets import list_datasets, load_dataset
+    from gp4c.data.datasets.bundled import list_datasets, load_dataset
 
     rows: list[tuple[str, ...]] = [
         ("name", "subjects", "intervals", "events", "window", "covariates")

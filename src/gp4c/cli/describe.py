@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutOption, say_written, write_all
-from gp4c.cli.tables import FileArgument, TableOptions, read_source, takes_table
 
 
 class Order(StrEnum):
@@ -37,8 +37,8 @@ def describe(
     typer.echo(str(summary))
     if out is None:
         return
-    from gp4c.reporting.panel_picture import save_panel_picture
-    from gp4c.reporting.tables import write_csv
+    from gp4c.reporting.csv_tables import write_csv
+    from gp4c.reporting.figures.panel_picture import save_panel_picture
 
     written = write_all(
         out,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import asdict
 from typing import Any
 
 import typer
 
-from gp4c.cli.estimators import (
+from gp4c.cli.options.estimator_options import (
     BootstrapOption,
+    BurstsOption,
     ByOption,
     Effect,
     EffectOption,
@@ -24,11 +26,17 @@ from gp4c.cli.estimators import (
     make_estimator,
     with_covariates,
 )
-from gp4c.cli.large import FilesArgument, SchedulerOption, fit_in_parts, in_parts, scan_source
+from gp4c.cli.options.large_tables import (
+    FilesArgument,
+    SchedulerOption,
+    fit_in_parts,
+    in_parts,
+    scan_source,
+)
+from gp4c.cli.options.saved_fits import with_dates
+from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.saved import with_dates
-from gp4c.cli.tables import TableOptions, read_source, takes_table
 from gp4c.plain import printable
 
 
@@ -39,6 +47,7 @@ def fit(
     scheduler: SchedulerOption = None,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
+    bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
@@ -60,11 +69,12 @@ def fit(
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(files, scheduler):
             source = scan_source(files, table, by=by, formula=formula)
-            fitted = fit_in_parts(source, make_estimator(model, effect, seed), scheduler, say)
+            built = make_estimator(model, effect, bursts, seed)
+            fitted = fit_in_parts(source, built, scheduler, say)
         else:
             panel = with_covariates(read_source(files[0], table), formula, table.drop_missing)
             fitted = fit_groups(
-                panel, by, lambda: make_estimator(model, effect, seed, formula),
+                panel, by, lambda: make_estimator(model, effect, bursts, seed, formula),
                 bootstraps=bootstrap, seed=seed, say=say,
             )  # fmt: skip
         say("summing up")
@@ -85,8 +95,8 @@ class FitResult:
     def __init__(
         self, fitted: list[FittedGroup], by: str | None, level: float, seed: int, with_curves: bool
     ) -> None:
-        from gp4c.reporting.curves import curves_of
         from gp4c.reporting.effect_rows import effects_frame
+        from gp4c.reporting.figures.curves import curves_of
         from gp4c.reporting.summary import summarise
 
         self.fitted, self.by, self.level, self.seed = fitted, by, level, seed
@@ -113,7 +123,7 @@ class FitResult:
         from gp4c import __version__
 
         fits = [
-            {"group": group.name, "file": name, "summary": summary.to_dict()}
+            {"group": group.name, "file": name, **facts(group.model), "summary": summary.to_dict()}
             for group, name, summary in zip(
                 self.fitted, self.file_names, self.summaries, strict=True
             )
@@ -129,7 +139,7 @@ class FitResult:
 
     def writers(self) -> dict[str, Writer]:
         """Files for ``--out``: name -> function that writes it."""
-        from gp4c.reporting.tables import write_csv
+        from gp4c.reporting.csv_tables import write_csv
 
         files: dict[str, Writer] = {
             name: group.model.save for name, group in zip(self.file_names, self.fitted, strict=True)
@@ -156,8 +166,8 @@ class FitResult:
         )[["group", *frames[0].columns]]
 
     def _plots(self) -> dict[str, Writer]:
-        from gp4c.reporting.plot_style import save_plot
-        from gp4c.reporting.plots import plot_cumulative, plot_groups, plot_intensity
+        from gp4c.reporting.figures.plot_style import save_plot
+        from gp4c.reporting.figures.plots import plot_cumulative, plot_groups, plot_intensity
 
         def draw(what: str) -> Any:
             if self.by is None:
@@ -173,6 +183,20 @@ class FitResult:
         smooth = all(c.rate is not None for c in self.curves)
         names = ["intensity", "cumulative"] if smooth else ["cumulative"]
         return {f"{what}.{end}": save(what) for what in names for end in ("png", "svg")}
+
+
+def facts(model: Any) -> dict[str, Any]:
+    """The fitted laws in numbers; None for what a fit does not have."""
+    return {
+        "law": model.law_,
+        "effect": model.effect_,
+        "dispersion": float(model.dispersion_),
+        "burst_size": float(model.burst_size_),
+        "frailty_variance": float(model.frailty_variance_),
+        "effective_draws": model.effective_draws_,
+        "pareto_k": model.pareto_k_,
+        "check": None if model.fit_check_ is None else asdict(model.fit_check_),
+    }
 
 
 def _file_names(groups: list[str | None]) -> list[str]:

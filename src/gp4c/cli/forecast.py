@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gp4c.cli.covariates import CovariateOption, chosen_covariates, say_averages
-from gp4c.cli.estimators import JsonOption
+from gp4c.cli.options.covariate_options import CovariateOption, chosen_covariates, say_averages
+from gp4c.cli.options.estimator_options import JsonOption
+from gp4c.cli.options.saved_fits import FitArgument, check_order, open_fit, time_of
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.saved import FitArgument, check_order, open_fit, time_of
 
 if TYPE_CHECKING:
-    from gp4c.models.forecast import Forecast
+    from gp4c.estimators.forecasts.count_forecast import Forecast
 
 #: times of the fan
 _FAN_POINTS = 24
@@ -110,8 +110,8 @@ def exposure_of(model: Any, asked: Any, text: str | None) -> float | str:
 
 def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
     """Forecast; what the model cannot do is said in one line."""
+    from gp4c.estimators.forecasts.count_forecast import forecast as forecast_counts
     from gp4c.exceptions import PanelDataError
-    from gp4c.models.forecast import forecast as forecast_counts
 
     try:
         return forecast_counts(model, start, stop, subjects, **options)
@@ -158,7 +158,7 @@ def _in_options(text: str) -> str:
 def _writers(
     model: Any, start: float, stop: float, asked: Any, found: Forecast, options: dict[str, Any]
 ) -> dict[str, Writer]:
-    from gp4c.reporting.tables import write_csv
+    from gp4c.reporting.csv_tables import write_csv
 
     files: dict[str, Writer] = {"forecast.csv": lambda path: write_csv(found.to_frame(), path)}
     if not isinstance(asked, list):
@@ -173,8 +173,8 @@ def _draw_fan(
     import numpy as np
 
     from gp4c.data.timeaxis import TimeAxis
-    from gp4c.reporting.plot_style import save_plot
-    from gp4c.reporting.subject_plots import plot_fan
+    from gp4c.reporting.figures.plot_style import save_plot
+    from gp4c.reporting.figures.subject_plots import plot_fan
 
     times, found = fan(model, start, stop, asked, **options)
     tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}

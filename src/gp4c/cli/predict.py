@@ -7,12 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gp4c.cli.covariates import CovariateOption, chosen_covariates, say_averages
+from gp4c.cli.options.covariate_options import CovariateOption, chosen_covariates, say_averages
+from gp4c.cli.options.saved_fits import (
+    FitArgument,
+    check_order,
+    open_fit,
+    shown,
+    time_of,
+    with_dates,
+)
 from gp4c.cli.outputs import OutOption, say_written, write_all
-from gp4c.cli.saved import FitArgument, check_order, open_fit, shown, time_of, with_dates
 
 if TYPE_CHECKING:
-    from gp4c.reporting.curves import Floats
+    from gp4c.reporting.figures.curves import Floats
 
 
 class BandKind(StrEnum):
@@ -57,8 +64,8 @@ def predict(
 
     Example: gp4c predict adjusted/fit.json --at 24 --covariate treatment=thiotepa
     """
-    from gp4c.reporting.curves import curves_of
-    from gp4c.reporting.tables import to_csv, write_csv
+    from gp4c.reporting.csv_tables import to_csv, write_csv
+    from gp4c.reporting.figures.curves import curves_of
 
     model = open_fit(fit)
     times = _times(model, start, stop, points, at)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gp4c.cli.estimators import (
+from gp4c.cli.options.estimator_options import (
     BootstrapOption,
+    BurstsOption,
     ByOption,
     Effect,
     EffectOption,
@@ -24,9 +25,9 @@ from gp4c.cli.estimators import (
     make_estimator,
     with_covariates,
 )
+from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
 from gp4c.cli.outputs import say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.cli.tables import TableOptions, read_source, takes_table
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -47,6 +48,7 @@ def report(
     table: TableOptions,
     model: EstimatorOption = Estimator.GP4C,
     effect: EffectOption = Effect.AUTO,
+    bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
@@ -76,7 +78,7 @@ def report(
         else:
             panel = read_source(file, table)
             panel = with_covariates(panel, formula, table.drop_missing)
-            parts = _from_table(panel, by, model, effect, formula, seed, bootstrap, say)
+            parts = _from_table(panel, by, model, (effect, bursts), formula, seed, bootstrap, say)
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)
         say("writing")
@@ -86,13 +88,13 @@ def report(
 
 
 def _from_saved(file: str) -> dict[str, Any]:
-    from gp4c.cli.saved import open_fit
+    from gp4c.cli.options.saved_fits import open_fit
 
     return {"models": {"all subjects": open_fit(Path(file))}}
 
 
 def _from_table(
-    panel: PanelCounts, by: str | None, estimator: Estimator, effect: Effect,
+    panel: PanelCounts, by: str | None, estimator: Estimator, laws: tuple[Effect, str],
     formula: str | None, seed: int, bootstraps: int, say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
@@ -100,11 +102,11 @@ def _from_table(
         from gp4c.cli.compare import compare_groups
 
         say(f"fitting and comparing groups of {by}")
-        found = compare_groups(panel, by, effect, seed, formula=formula)
+        found = compare_groups(panel, by, *laws, seed, formula=formula)
         models = {str(name): found.models[name] for name in found.groups}
         return {"models": models, "panel": panel, "by": by, "comparison": found}
     fitted = fit_groups(
-        panel, by, lambda: make_estimator(estimator, effect, seed, formula), bootstraps=bootstraps,
+        panel, by, lambda: make_estimator(estimator, *laws, seed, formula), bootstraps=bootstraps,
         seed=seed, say=say,
     )  # fmt: skip
     return {"models": {g.name or "all subjects": g.model for g in fitted}, "panel": panel, "by": by}
@@ -114,7 +116,7 @@ def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, A
     if to is None:
         return {}
     from gp4c.cli.forecast import exposure_of, fan
-    from gp4c.cli.saved import shown, time_of
+    from gp4c.cli.options.saved_fits import shown, time_of
 
     found = {}
     for name, model in models.items():
@@ -128,7 +130,7 @@ def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, A
 
 
 def _write(out: Path, parts: dict[str, Any], title: str, level: float, seed: int) -> list[Path]:
-    from gp4c.reporting.report import Report
+    from gp4c.reporting.page.html_report import Report
 
     page = Report(**parts, title=title, level=level, seed=seed, command=_command())
     folder, name = (out.parent, out.name) if out.suffix == ".html" else (out, _NAME)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gp4c.cli.estimators import QuietOption
-from gp4c.cli.large import on_cluster
+from gp4c.cli.options.estimator_options import QuietOption
+from gp4c.cli.options.large_tables import on_cluster
 from gp4c.cli.outputs import say_written
 
 if TYPE_CHECKING:
-    from gp4c.experiments.reproduce import Reproduction
-    from gp4c.experiments.sections import Plan, Section
-    from gp4c.experiments.store import Store
+    from gp4c.paper.reproduction import Reproduction
+    from gp4c.paper.sections import Plan, Section
+    from gp4c.paper.store import Store
 
 #: seconds between lines of progress where there is no terminal
 _PAUSE = 30.0
@@ -89,9 +89,9 @@ def reproduce(
 
     Example: gp4c reproduce fig-bound table2
     """
-    from gp4c.experiments.catalogue import NAMES
-    from gp4c.experiments.reproduce import reproduce as run_and_render
-    from gp4c.experiments.sections import Plan
+    from gp4c.paper.catalogue import NAMES
+    from gp4c.paper.reproduction import reproduce as run_and_render
+    from gp4c.paper.sections import Plan
 
     if source is not None and not report_only:
         raise typer.BadParameter("--source goes with --report-only: other versions cannot be run")
@@ -109,7 +109,7 @@ def reproduce(
 
 def _store(place: Path, source: str | None, report_only: bool) -> Store:
     """The folder of trials, or the one file of a finished run."""
-    from gp4c.experiments.store import PackedStore, Store
+    from gp4c.paper.store import PackedStore, Store
 
     if not place.is_file():
         return Store(place, source)
@@ -123,9 +123,9 @@ def _write_and_tell(
     quiet: bool,
 ) -> None:  # fmt: skip
     """Write the page; say what holds, what failed and what is not there yet."""
-    from gp4c.experiments.catalogue import NAMES
-    from gp4c.experiments.page import write_page
-    from gp4c.experiments.store import pack
+    from gp4c.paper.catalogue import NAMES
+    from gp4c.paper.results_page import write_page
+    from gp4c.paper.store import pack
 
     title = "reproduction" if len(names) == len(NAMES) else "-".join(names)
     written = []
@@ -155,7 +155,7 @@ def _targets(sections: list[Section]) -> str:
 @contextmanager
 def _resumable(store: Store) -> Iterator[None]:
     """What Ctrl-C leaves, in the program's one line."""
-    from gp4c.experiments.running import Interrupted
+    from gp4c.paper.running import Interrupted
 
     try:
         yield

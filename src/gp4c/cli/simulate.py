@@ -38,6 +38,12 @@ def simulate(
     frailty: Annotated[
         float | None, typer.Option(help="α of Gamma(α, α) subject effects; none if absent.")
     ] = None,
+    bursts: Annotated[
+        float | None,
+        typer.Option(
+            help="φ of events that come in bursts: variance over mean of a count, less 1."
+        ),
+    ] = None,
     rate_ratio: Annotated[
         float | None,
         typer.Option(help="Rate of every second subject (group B) relative to the others."),
@@ -52,8 +58,8 @@ def simulate(
 
     Example: gp4c simulate square_wave --subjects 20 --seed 1
     """
-    from gp4c.data.simulate import simulate_panel
-    from gp4c.reporting.tables import to_csv, write_csv
+    from gp4c.data.simulate.simulate_panel import simulate_panel
+    from gp4c.reporting.csv_tables import to_csv, write_csv
 
     panel, events = simulate_panel(
         _read_intensity(intensity),
@@ -63,6 +69,7 @@ def simulate(
         visits=visits.value,
         dropout=dropout,
         frailty=frailty,
+        bursts=bursts,
         time_unit=time_unit,
         random_state=seed,
         **_two_groups(subjects, rate_ratio),
@@ -92,7 +99,7 @@ def _read_intensity(text: str) -> object:
         return text
     import pandas as pd
 
-    from gp4c.data.frames import table_of
+    from gp4c.data.tables.frames import table_of
 
     table = table_of(pd.read_csv(text))
     return table.column("time").to_numpy(), table.column("rate").to_numpy()

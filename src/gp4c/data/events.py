@@ -94,8 +94,8 @@ class RecurrentEvents(SubjectData):
         PanelDataError
             The table breaks a rule; the message names rule, value and row.
         """
-        from gp4c.data.frames import table_of
-        from gp4c.data.histories import fields_from_events
+        from gp4c.data.tables.frames import table_of
+        from gp4c.data.tables.histories import fields_from_events
 
         names = {"subject": subject, "time": time, "start": start, "stop": stop}
         fields = fields_from_events(
@@ -202,8 +202,8 @@ class RecurrentEvents(SubjectData):
         PanelCounts
             On the same window; subjects without a visit are left out and noted.
         """
-        from gp4c.data.histories import fields_between_visits
         from gp4c.data.panel import PanelCounts
+        from gp4c.data.tables.histories import fields_between_visits
 
         return PanelCounts._from_arrays(**fields_between_visits(self, visits))
 

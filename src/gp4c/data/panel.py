@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from gp4c.data.summary import PanelSummary
+    from gp4c.data.panel_summary import PanelSummary
 
 
 class PanelCounts(SubjectData):
@@ -108,8 +108,8 @@ class PanelCounts(SubjectData):
         PanelDataError
             The table breaks a rule; the message names rule, value and row.
         """
-        from gp4c.data.build import fields_from_intervals
-        from gp4c.data.frames import table_of
+        from gp4c.data.tables.build_panel import fields_from_intervals
+        from gp4c.data.tables.frames import table_of
 
         fields = fields_from_intervals(
             table_of(data),
@@ -168,8 +168,8 @@ class PanelCounts(SubjectData):
         -------
         PanelCounts
         """
-        from gp4c.data.frames import table_of
-        from gp4c.data.visits import fields_from_visits
+        from gp4c.data.tables.frames import table_of
+        from gp4c.data.tables.visits import fields_from_visits
 
         fields = fields_from_visits(
             table_of(data),
@@ -355,7 +355,7 @@ class PanelCounts(SubjectData):
 
     def summary(self) -> PanelSummary:
         """Count what there is: prints as a table, ``to_frame()`` gives it as one."""
-        from gp4c.data.summary import summarise
+        from gp4c.data.panel_summary import summarise
 
         return summarise(self)
 
@@ -389,7 +389,7 @@ class PanelCounts(SubjectData):
         )
 
     def _repr_html_(self) -> str:
-        from gp4c.data.summary import panel_html
+        from gp4c.data.panel_summary import panel_html
 
         return panel_html(self)
 

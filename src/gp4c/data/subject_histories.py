@@ -32,6 +32,9 @@ class SubjectHistories:
     span_subject : (P,)
         Position of each span's subject.
     span_start, span_stop, span_exposure : (P,)
+    row_subject, row_start, row_stop, row_exposure, row_count : (J,)
+        Rows with events: with bursts it matters where the events of a subject were. An exact
+        event time has start = stop.
     mean_expected : (K,), optional
         Expected counts so far, where the spans were not kept: R is then its posterior mean and
         the effects are drawn independently of the curve.
@@ -43,6 +46,11 @@ class SubjectHistories:
     span_start: Floats
     span_stop: Floats
     span_exposure: Floats
+    row_subject: Indices
+    row_start: Floats
+    row_stop: Floats
+    row_exposure: Floats
+    row_count: Floats
     mean_expected: Floats | None = None
 
     @classmethod
@@ -52,7 +60,9 @@ class SubjectHistories:
         """Histories of which only the totals and expected counts are left."""
         none = np.zeros(0)
         owner = np.zeros(0, dtype=np.intp)
-        return cls(subjects, totals, owner, none, none, none, expected)
+        return cls(
+            subjects, totals, owner, none, none, none, owner, none, none, none, none, expected
+        )
 
     @classmethod
     def of(cls, data: PanelCounts | RecurrentEvents) -> SubjectHistories:
@@ -61,7 +71,13 @@ class SubjectHistories:
         if isinstance(data, RecurrentEvents):
             totals = np.bincount(data.subject_index, minlength=n_subjects).astype(np.float64)
             every, ones = np.arange(n_subjects), np.ones(n_subjects)
-            return cls(data.subjects, totals, every, data.start, data.stop, ones)
+            both = np.stack([data.subject_index.astype(float), data.time], axis=1)
+            distinct, times = np.unique(both, axis=0, return_counts=True)
+            at = distinct[:, 1]
+            return cls(
+                data.subjects, totals, every, data.start, data.stop, ones,
+                distinct[:, 0].astype(np.intp), at, at, np.ones(len(at)), times.astype(float),
+            )  # fmt: skip
         owner = data.subject_index
         totals = np.bincount(owner, data.count, n_subjects).astype(np.float64)
         goes_on = np.zeros(len(owner), dtype=bool)
@@ -74,7 +90,16 @@ class SubjectHistories:
         last = np.append(first[1:], len(owner)) - 1
         return cls(
             data.subjects, totals, owner[first], data.start[first], data.stop[last],
-            data.exposure[first],
+            data.exposure[first], *cls._counted(data),
+        )  # fmt: skip
+
+    @staticmethod
+    def _counted(data: PanelCounts) -> tuple[Any, ...]:
+        """Rows with events."""
+        seen = data.count > 0
+        return (
+            data.subject_index[seen], data.start[seen], data.stop[seen], data.exposure[seen],
+            data.count[seen].astype(np.float64),
         )  # fmt: skip
 
     @classmethod
@@ -90,18 +115,24 @@ class SubjectHistories:
             np.concatenate([part.span_start for part in parts]),
             np.concatenate([part.span_stop for part in parts]),
             np.concatenate([part.span_exposure for part in parts]),
+            np.concatenate([part.row_subject + n for part, n in zip(parts, sizes, strict=False)]),
+            np.concatenate([part.row_start for part in parts]),
+            np.concatenate([part.row_stop for part in parts]),
+            np.concatenate([part.row_exposure for part in parts]),
+            np.concatenate([part.row_count for part in parts]),
         )
 
     def take(self, positions: Indices) -> SubjectHistories:
         """Those at the given positions, in the given order."""
         new = np.full(len(self.subjects), -1)
         new[positions] = np.arange(len(positions))
-        owner = new[self.span_subject]
-        order = np.argsort(owner, kind="stable")
-        order = order[owner[order] >= 0]
+        owner, order = _kept(new[self.span_subject])
+        row_owner, rows = _kept(new[self.row_subject])
         return SubjectHistories(
-            self.subjects[positions], self.totals[positions], owner[order],
-            self.span_start[order], self.span_stop[order], self.span_exposure[order],
+            self.subjects[positions], self.totals[positions], owner,
+            self.span_start[order], self.span_stop[order], self.span_exposure[order], row_owner,
+            self.row_start[rows], self.row_stop[rows], self.row_exposure[rows],
+            self.row_count[rows],
             None if self.mean_expected is None else self.mean_expected[positions],
         )  # fmt: skip
 
@@ -123,6 +154,13 @@ class SubjectHistories:
         if len(starts):
             result[:, self.span_subject[starts]] = np.add.reduceat(weighted, starts, axis=1)
         return result
+
+
+def _kept(owner: Indices) -> tuple[Indices, Indices]:
+    """Owners that are kept, in order, and the positions that they come from."""
+    order = np.argsort(owner, kind="stable")
+    order = order[owner[order] >= 0]
+    return owner[order], order
 
 
 def _some(labels: list[Any], most: int = 5) -> str:

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.cells import (
+from gp4c.data.checks import LARGEST_SIZE, Problems
+from gp4c.data.subjects import FloatArray
+from gp4c.data.tables.columns import (
     BoolArray,
     Numbers,
     check_cells,
@@ -20,8 +22,6 @@ from gp4c.data.cells import (
     parse_numbers,
     shown_cell,
 )
-from gp4c.data.checks import LARGEST_SIZE, Problems
-from gp4c.data.subjects import FloatArray
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:

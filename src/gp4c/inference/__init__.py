@@ -1,1 +1,1 @@
-"""Pure functions of arrays: bounds, optimisers, posteriors, classical algorithms."""
+"""How the posterior is found: the variational family and the sampler."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from gp4c.reporting.report_page import paragraph, table
+from gp4c.reporting.page.report_page import paragraph, table
 from gp4c.reporting.words import estimate, number, percent
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ HEADER = ("covariate", "rate ratio", "interval", "p", "coefficient", "robust se"
 
 def has_effects(model: Any) -> bool:
     """Whether a model was fitted with covariates."""
-    return getattr(model, "coefficients_", None) is not None
+    return model.coefficients_ is not None
 
 
 def p_text(value: float) -> str:

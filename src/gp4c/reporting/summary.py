@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from gp4c.inference.threads import one_blas_thread
 from gp4c.plain import printable
-from gp4c.reporting.summary_rows import Row, rows_of, title_of, warnings_of
+from gp4c.reporting.remarks import warnings_of
+from gp4c.reporting.row import Row
+from gp4c.reporting.summary_rows import rows_of, title_of
+from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gp4c.reporting.curves import Curves
+    from gp4c.reporting.figures.curves import Curves
 
 _WIDTH = 80
 _NAME_WIDTH = 22

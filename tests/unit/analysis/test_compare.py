@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import gp4c
-from gp4c.analysis.compare import compare
+from gp4c.analysis.compare_groups import compare
 from gp4c.analysis.comparison_words import _probability, conclusions
 from gp4c.data.checks import few_digits
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 
-QUICK = gp4c.GP4C(count_term="pointwise", effect=None)
+QUICK = gp4c.GP4C(effect=None, bursts=False)
 TIMES = np.array([5.0, 20.0, 35.0])
 
 
@@ -36,7 +36,7 @@ def three():
 
 
 def test_each_group_has_its_own_fit(two):
-    alone = gp4c.GP4C(count_term="pointwise", effect=None).fit(trial().where(arm="b"))
+    alone = gp4c.GP4C(effect=None, bursts=False).fit(trial().where(arm="b"))
     assert_allclose(two.models["b"].intensity(TIMES), alone.intensity(TIMES), rtol=1e-9)
     assert two.groups == ["a", "b"]
     assert two.pooled.window_ == (0.0, 40.0)
@@ -147,7 +147,7 @@ def test_words_and_tables(two):
     assert "arm: a (25), b (25) subjects" in text
     assert "Mean number of events by 40 weeks: b has 0." in text
     assert f"p = {two.p_value:.4f}" in text
-    assert "nats for one curve per group" in text
+    assert "nats" not in text
     frame = two.to_frame()
     assert len(frame) == 100
     assert (frame["ratio_low"] <= frame["ratio"]).all()
@@ -157,19 +157,22 @@ def test_words_and_tables(two):
 def answer(p_value, log_bayes_factor, test="level"):
     """As much of a comparison as its words about test and evidence need."""
     return SimpleNamespace(
-        p_value=p_value, log_bayes_factor=log_bayes_factor, test=test, n_permutations=99
+        p_value=p_value, log_bayes_factor=log_bayes_factor, test=test, n_permutations=99, by="arm"
     )
 
 
 def test_test_and_evidence_are_explained_and_disagreement_is_pointed_out():
     only_evidence = " ".join(conclusions(answer(0.2149, 16.5)))
     assert "p = 0.2149 (99 permutations" in only_evidence
-    assert "16.5 nats for one curve per group (odds above 1000 to 1)" in only_evidence
+    separate = "The data favour separate curves for the groups of arm (odds above 1000 to 1)."
+    assert separate in only_evidence
     assert "whether a group has more events" in only_evidence
     assert "in level or in shape" in only_evidence
     assert "Here only the evidence speaks for a difference: another shape" in only_evidence
     only_test = " ".join(conclusions(answer(0.01, -np.log(33.0))))
-    assert "3.5 nats for one common curve (odds of 33 to 1)" in only_test
+    assert "The data favour one common curve (odds 33 to 1)." in only_test
+    neither = "The data do not tell one common curve from separate ones (odds 1.1 to 1)."
+    assert neither in conclusions(answer(0.4, 0.1))
     assert "Here only the test" in only_test
     assert "other times" in " ".join(conclusions(answer(0.5, 1.0, "curve")))
     for agreed in (answer(0.01, 5.0), answer(0.5, -2.0), answer(0.2, 2.9)):
@@ -221,9 +224,7 @@ def test_bad_bands_are_refused(two):
 
 def test_covariates_within_groups_are_no_adjustment_and_it_says_so():
     panel = gp4c.load_dataset("bladder")
-    model = gp4c.GP4C(
-        count_term="pointwise", hyper="optimize", effect="gamma", formula="initial_number"
-    )
+    model = gp4c.GP4C(effect="gamma", formula="initial_number")
     found = compare(panel, "treatment", model, n_permutations=99, bayes_factor=False)
     assert "not at equal covariates" in found.summary()
 

@@ -34,6 +34,16 @@ def smooth():
 
 
 @pytest.fixture(scope="module")
+def bursty():
+    return simulated(420, 12, bursts=2.0)
+
+
+@pytest.fixture(scope="module")
+def with_bursts():
+    return gp4c.GP4C(effect="gamma", bursts=True).fit(simulated(400, 11, bursts=2.0))
+
+
+@pytest.fixture(scope="module")
 def held_out():
     return simulated(420, 2)
 
@@ -61,7 +71,8 @@ def test_forecasts_of_next_visits_are_calibrated(smooth, held_out):
     assert len(table) == 2000
     assert uniform(table["pit"]) > 0.01
     assert uniform(pit(smooth, held_out, per="subject")["pit"]) > 0.01
-    assert_allclose(table["expected"].sum(), table["count"].sum(), rtol=0.1)
+    # the level is known to 8% (150 subjects, variance 1/1.2 of their effects)
+    assert_allclose(table["expected"].sum(), table["count"].sum(), rtol=0.15)
 
 
 def test_next_visits_use_what_was_seen_before(held_out):
@@ -149,9 +160,120 @@ def test_free_weights_explain_their_own_totals(held_out):
     model = gp4c.GP4CW(count_term="pointwise").fit(some)
     table = pit(model, some, per="subject")
     busy = table["count"] > 0
-    assert_allclose(table["expected"][busy], table["count"][busy], rtol=1e-6)
+    # expected numbers are averages over draws, the weights are at the posterior mean
+    assert_allclose(table["expected"][busy], table["count"][busy], rtol=0.03)
     assert np.isfinite(contributions(model, some)["score"]).all()
     assert (next_visit_pit(model, some)["upper"] <= 1).all()
+
+
+# -- events in bursts ----------------------------------------------------------------------------
+
+
+def test_counts_in_bursts_are_calibrated(with_bursts, bursty):
+    assert uniform(pit(with_bursts, bursty, per="subject")["pit"]) > 0.01
+    rows = pit(with_bursts, bursty)  # counts of one subject share its effect: one count of each
+    assert uniform(rows.groupby("subject").sample(1, random_state=1)["pit"]) > 0.01
+    table = next_visit_pit(with_bursts, bursty)
+    assert uniform(table["pit"]) > 0.01
+    assert uniform(table["pit"][table["earlier"] > 0]) > 0.01
+    assert table["earlier"].equals(
+        table.groupby("subject")["count"].cumsum() - table["count"]
+    )  # fmt: skip
+
+
+def test_a_model_without_bursts_is_seen_through(bursty):
+    plain = gp4c.GP4C(effect="gamma", bursts=False).fit(simulated(400, 11, bursts=2.0))
+    assert uniform(next_visit_pit(plain, bursty)["pit"]) < 1e-6
+
+
+def test_tables_of_a_model_with_bursts_agree_with_its_data(with_bursts, bursty):
+    fitted = dispersion(with_bursts, bursty).set_index("reference").loc["model"]
+    assert fitted["low"] < fitted["statistic"] < fitted["high"]
+    check = predictive_check(with_bursts, bursty)
+    assert check["p_value"].between(0.005, 0.995).all()
+    for per, size in (("interval", bursty.n_intervals), ("subject", bursty.n_subjects)):
+        table = rootogram(with_bursts, bursty, per=per, largest=8)
+        assert_allclose(table["expected"].sum(), size, rtol=1e-9)
+        # the counts of one subject may move together: at most as if it were one with six visits
+        together = 6 if per == "interval" else 1
+        spread = np.sqrt(together * (table["expected"] + 1))
+        assert (np.abs(table["observed"] - table["expected"]) < 4 * spread).all()
+
+
+def burst_law(mean, phi):
+    return stats.nbinom(mean / phi, 1 / (1 + phi))
+
+
+@pytest.mark.parametrize("effect", [None, "gamma"])
+def test_probabilities_with_bursts_are_scipys(effect, bursty):
+    model = gp4c.HomogeneousPoisson(effect=effect, bursts=True).fit(bursty)
+    table = pit(model, bursty)
+    alpha, phi = model.frailty_shape_, model.dispersion_ - 1
+    for k in (0, 3, 40):
+        mean = model.rate_ * (bursty.stop[k] - bursty.start[k])
+        for column, n in (("upper", bursty.count[k]), ("lower", bursty.count[k] - 1)):
+            if effect is None:
+                direct = burst_law(mean, phi).cdf(n)
+            else:
+                law = stats.gamma(alpha, scale=1 / alpha)
+                direct = law.expect(lambda v, m=mean, n=n: burst_law(v * m, phi).cdf(n))
+            assert_allclose(table[column][k], direct, atol=1e-6)
+
+
+def test_next_visits_with_bursts_by_brute_force(bursty):
+    """Earlier counts reweigh a fine grid of effects; the next count is averaged over it."""
+    model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(bursty)
+    table = next_visit_pit(model, bursty)
+    alpha, phi = model.frailty_shape_, model.dispersion_ - 1
+    v = stats.gamma(alpha, scale=1 / alpha).ppf((np.arange(20_000) + 0.5) / 20_000)
+    mean = model.rate_ * (bursty.stop - bursty.start)
+    busiest = np.argmax(np.bincount(bursty.subject_index, bursty.count))
+    for subject in (busiest, 0, 5):
+        weight = np.ones_like(v)
+        for k in np.flatnonzero(bursty.subject_index == subject):
+            law, count = burst_law(v * mean[k], phi), bursty.count[k]
+            expected = np.average(law.cdf(count), weights=weight)
+            assert_allclose(table["upper"][k], expected, atol=1e-3)
+            average = np.average(v * mean[k], weights=weight)
+            assert_allclose(table["expected"][k], average, rtol=5e-3)
+            weight = weight * law.pmf(count)
+
+
+def test_some_rows_stand_for_many(with_bursts, bursty, monkeypatch):
+    whole = rootogram(with_bursts, bursty, largest=8)["expected"]
+    monkeypatch.setattr("gp4c.analysis.diagnostics._MOST_MEANS", 200)
+    some = rootogram(with_bursts, bursty, largest=8)["expected"]
+    assert_allclose(some, whole, rtol=0.01)
+
+
+def test_contributions_with_bursts_are_scores(with_bursts):
+    panel = simulated(60, 13, bursts=2.0)
+    table = contributions(with_bursts, panel)
+    assert_allclose(table["score"], with_bursts.score_subjects(panel), atol=0.05)
+    assert table["effective_draws"].min() > 100
+
+
+def test_covariates_of_new_rows_count():
+    """A treatment that triples the rate: without it in the means the arms would not fit."""
+    arm = np.arange(300) % 2
+    panel = simulated(
+        300, 21, bursts=1.0, covariates={"arm": arm.astype(float)}, coefficients={"arm": np.log(3)}
+    )
+    train, new = panel[np.arange(150)], panel[np.arange(150, 300)]
+    model = gp4c.GP4C(formula="arm", effect="gamma", bursts=True).fit(train)
+    table, treated = pit(model, new, per="subject"), arm[150:] == 1
+    beta = model.effects_["coefficient"].item()
+    expected = [table["expected"][treated == who].sum() for who in (True, False)]
+    watched = [
+        np.sum(model.expected_counts(new.start, new.stop)[treated[new.subject_index] == who])
+        for who in (True, False)
+    ]
+    ratio = (expected[0] / watched[0]) / (expected[1] / watched[1])
+    assert_allclose(np.log(ratio), beta, atol=0.1)  # an average of the draws
+    assert uniform(table["pit"][treated]) > 0.01
+    assert uniform(table["pit"][~treated]) > 0.01
+    assert uniform(next_visit_pit(model, new)["pit"]) > 0.01
+    assert_allclose(contributions(model, new)["score"], model.score_subjects(new), atol=0.05)
 
 
 @pytest.mark.parametrize("function", [pit, rootogram])

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import gp4c
-from gp4c.data.batches import RowReader
 from gp4c.data.magnitudes import SHORTEST_SHARE
+from gp4c.data.tables.batches import RowReader
 from gp4c.exceptions import PanelDataError
 
 NAMES = {"subject": "subject", "start": "start", "stop": "stop", "count": "count"}

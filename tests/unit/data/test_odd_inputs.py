@@ -8,7 +8,7 @@ import pytest
 
 import gp4c
 from gp4c.data.checks import check_window
-from gp4c.data.covariate_rows import complete_rows
+from gp4c.data.formulas.covariate_rows import complete_rows
 from gp4c.data.timeaxis import as_moment
 from gp4c.exceptions import PanelDataError
 

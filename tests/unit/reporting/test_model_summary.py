@@ -8,12 +8,12 @@ from scipy.stats import gamma
 
 import gp4c
 from gp4c.exceptions import NotFittedError
+from gp4c.reporting.law_rows import frailty_words
 from gp4c.reporting.summary import summarise
-from gp4c.reporting.summary_rows import frailty_words
 from gp4c.reporting.words import duration, estimate, listed, moment, number, per, percent
 
 QUICK = {"count_term": "pointwise", "hyper": "optimize", "n_inducing": 12}
-INTEGRATED = gp4c.GP4C(effect=None, hyper="integrate", count_term="pointwise", n_inducing=8)
+INTEGRATED = gp4c.GP4C(effect="gamma", bursts=True)
 
 ESTIMATORS = [
     gp4c.GP4C(effect="auto", **QUICK),

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import gp4c
-from gp4c.analysis.compare import compare
+from gp4c.analysis.compare_groups import compare
 
 ATTACK = "<script>alert(1)</script>"
 QUICK = gp4c.GP4C(effect="gamma", count_term="pointwise", hyper="optimize", n_inducing=8)

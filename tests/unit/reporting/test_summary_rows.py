@@ -8,33 +8,33 @@ import pytest
 
 import gp4c
 from gp4c.exceptions import GP4CWarning
-from gp4c.reporting.curves import curves_of
-from gp4c.reporting.panel_picture import label_step
-from gp4c.reporting.subject_plots import _effect_of
+from gp4c.reporting.figures.curves import curves_of
+from gp4c.reporting.figures.panel_picture import label_step
+from gp4c.reporting.figures.subject_plots import _effect_of
+from gp4c.reporting.fit_rows import compression_text
+from gp4c.reporting.remarks import warnings_of
 from gp4c.reporting.summary import summarise
-from gp4c.reporting.summary_rows import _compression, _result_rows, _when, warnings_of
+from gp4c.reporting.summary_rows import _result_rows, _when
 
 SIZES = {"n_rows": 12_000, "n_intervals": 400, "error": 2e-5, "relative_error": 3e-9}
 
 
 def test_rows_that_are_kept_exactly_are_said_to_be():
-    text = _compression({"method": "distinct", **SIZES})
+    text = compression_text({"method": "distinct", **SIZES})
     assert text == "12,000 rows as 400 different intervals, exactly"
 
 
-@pytest.mark.parametrize(("below", "said"), [(0.0, False), (1.25, True)])
-def test_a_looser_count_term_is_said_with_its_price(below, said):
-    text = _compression({"method": "nodes", "below_exact": below, **SIZES})
+def test_nodes_are_said_with_their_error():
+    text = compression_text({"method": "nodes", **SIZES})
     assert "400 weighted intervals" in text
-    assert "within 2e-05 nats" in text
-    assert ("the pointwise count term was used, 1.2 nats below" in text) is said
+    assert "within 2e-05 of those of the rows" in text
 
 
 @pytest.fixture(scope="module")
 def quiet():
     frame = {"subject": [1, 2], "start": [0, 0], "stop": [5, 8], "count": [0, 0]}
     panel = gp4c.PanelCounts.from_frame(frame)
-    return gp4c.GP4C(effect=None, hyper="optimize", n_inducing=4).fit(panel)
+    return gp4c.GP4C(effect=None, count_term="exact", n_inducing=4).fit(panel)
 
 
 def test_without_events_the_curve_is_called_an_upper_limit(quiet):
@@ -137,9 +137,7 @@ def test_a_crude_rate_that_says_the_same_is_left_out(quiet):
 
 def test_a_crude_rate_is_not_that_of_average_covariates():
     panel = panel_of([10.0] * 12, [1, 30] * 6, dose=[0.0, 1.0] * 6)
-    model = gp4c.GP4C(formula="dose", effect=None, hyper="optimize", count_term="pointwise").fit(
-        panel
-    )
+    model = gp4c.GP4C(formula="dose", effect=None, bursts=False).fit(panel)
     assert crude(model)[0].text.endswith("higher because the average is that of average covariates")
 
 

@@ -1,0 +1,1 @@
+"""Classical estimators, each beside its numerics."""

@@ -1,0 +1,1 @@
+"""Smoothed intensities: local EM."""

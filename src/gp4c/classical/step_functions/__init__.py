@@ -1,0 +1,1 @@
+"""Step functions: NPMPLE, NPMLE and NPMPLGF."""

@@ -1,0 +1,201 @@
+"""Options that choose an estimator, and fitting it to a panel or to each group of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+#: subject bootstraps behind the bands of estimators without a posterior
+_BOOTSTRAPS = 200
+#: samples between two signs of life
+_BATCH = 20
+#: more groups than this are more likely a wrong column
+_MOST_GROUPS = 12
+
+
+class Estimator(StrEnum):
+    """Classes of estimators, by their names on the command line."""
+
+    GP4C = "gp4c"
+    GP4CW = "gp4cw"
+    LocalEM = "local-em"
+    NPMLE = "npmle"
+    NPMPLE = "npmple"
+    NPMPLGF = "npmplgf"
+    HomogeneousPoisson = "hpp"
+
+
+class Effect(StrEnum):
+    """Differences between subjects."""
+
+    AUTO = "auto"
+    NONE = "none"
+    GAMMA = "gamma"
+    WEIGHT = "weight"
+
+
+_FITTING = "Fitting"
+EstimatorOption: TypeAlias = Annotated[
+    Estimator,
+    typer.Option(
+        "--model",
+        help="gp4c: smooth rate; hpp: constant rate; npm...: step functions.",
+        rich_help_panel=_FITTING,
+    ),
+]
+EffectOption: TypeAlias = Annotated[
+    Effect,
+    typer.Option(
+        help="Differences between subjects; auto lets the data decide.", rich_help_panel=_FITTING
+    ),
+]
+BurstsOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="[auto|yes|no]",
+        help="Whether events come in bursts; auto lets the data decide.",
+        rich_help_panel=_FITTING,
+    ),
+]
+ByOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Fit each group of subjects of this column.", rich_help_panel=_FITTING),
+]
+FormulaOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COVARIATES",
+        help="Adjust for covariates, such as 'treatment + log(age)'; with --model gp4c.",
+        rich_help_panel=_FITTING,
+    ),
+]
+LevelOption: TypeAlias = Annotated[
+    float, typer.Option(min=0.01, max=0.999, help="Level of the bands.", rich_help_panel=_FITTING)
+]
+SeedOption: TypeAlias = Annotated[
+    int, typer.Option(min=0, help="Seed of whatever is random.", rich_help_panel=_FITTING)
+]
+BootstrapOption: TypeAlias = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        help="Subject bootstraps for the bands of estimators without a posterior.",
+        rich_help_panel=_FITTING,
+    ),
+]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON instead of text.")
+]
+QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+
+
+@dataclass(frozen=True)
+class FittedGroup:
+    """One fit: the group's name (None for all subjects), its data and its model.
+
+    Data that are read in parts are not kept.
+    """
+
+    name: str | None
+    panel: PanelCounts | None
+    model: Any
+
+
+def make_estimator(
+    estimator: Estimator, effect: Effect, bursts: str, seed: int, formula: str | None = None
+) -> Any:
+    """Build an estimator; what it cannot do is a usage error."""
+    import gp4c
+
+    if formula is not None and (estimator is not Estimator.GP4C or effect is Effect.WEIGHT):
+        raise typer.BadParameter("--formula goes with --model gp4c and --effect auto, none, gamma")
+    from gp4c.model.laws import LAWS
+    from gp4c.parts import load_parts
+
+    load_parts()
+    kind = getattr(gp4c, estimator.name)
+    laws = dict(kind.burst_options)
+    if kind.has_posterior:  # any law of counts that was added
+        laws |= {name: name for name in LAWS}
+    arguments = {
+        "effect": _argument(kind.effect_options, effect, "--effect", estimator),
+        "bursts": _argument(laws, bursts, "--bursts", estimator),
+        "formula": formula,
+        "random_state": seed,
+    }
+    if effect is Effect.WEIGHT and arguments["bursts"] not in ("auto", False):
+        raise typer.BadParameter(f"--bursts {bursts} does not go with --effect weight")
+    taken = arguments.keys() & kind().get_params().keys()
+    return kind(**{name: arguments[name] for name in taken})
+
+
+def _argument(options: Mapping[str, Any], asked: str, flag: str, estimator: Estimator) -> Any:
+    """What a choice on the command line means to an estimator."""
+    if asked not in options:
+        names = ", ".join(options)
+        raise typer.BadParameter(f"--model {estimator} takes {flag} {names}; not {asked}")
+    return options[asked]
+
+
+def with_covariates(panel: PanelCounts, formula: str | None, drop: bool) -> PanelCounts:
+    """The panel to fit: without what lacks a covariate, if that is to be dropped."""
+    if formula is None or not drop:
+        return panel
+    import warnings
+
+    from gp4c.data.formulas.covariate_rows import complete_rows
+    from gp4c.exceptions import GP4CWarning
+
+    kept = complete_rows(panel, formula)
+    if kept is not panel:
+        warnings.warn(kept.notes[-1], GP4CWarning, stacklevel=2)
+    return kept
+
+
+def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCounts]:
+    """Split subjects by a covariate; all of them under None without one."""
+    if by is None:
+        return {None: panel}
+    from gp4c.exceptions import PanelDataError
+
+    covariates = panel.covariates
+    if by not in covariates.columns:
+        known = ", ".join(map(str, covariates.columns)) or "none"
+        raise PanelDataError(f"there is no covariate {by!r} to group by; there are: {known}")
+    values = list(covariates[by].dropna().unique())
+    if not 1 <= len(values) <= _MOST_GROUPS:
+        raise PanelDataError(
+            f"{by!r} has {len(values)} different values; --by takes 1 to {_MOST_GROUPS} groups"
+        )
+    return {str(value): panel.where(**{by: value}) for value in sorted(values, key=str)}
+
+
+def fit_groups(
+    panel: PanelCounts,
+    by: str | None,
+    build: Callable[[], Any],
+    *,
+    bootstraps: int = _BOOTSTRAPS,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda text: None,
+) -> list[FittedGroup]:
+    """Fit a fresh estimator to each group, with bootstrap bands where it has no posterior."""
+    groups = groups_of(panel, by)
+    fitted = []
+    for number, (name, part) in enumerate(groups.items(), start=1):
+        what = f"{name or 'all subjects'} ({number} of {len(groups)})"
+        say(f"fitting {what}")
+        model = build().fit(part)
+        if bootstraps and not model.band_text():
+            for done in range(0, bootstraps, _BATCH):
+                say(f"bootstrap of {what}: {done} of {bootstraps} samples")
+                model.bootstrap(min(done + _BATCH, bootstraps), random_state=seed)
+        fitted.append(FittedGroup(name, part, model))
+    return fitted

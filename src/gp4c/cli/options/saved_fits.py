@@ -1,0 +1,97 @@
+"""A fit that was saved: opening it, and times on its axis, as numbers or dates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+FitArgument: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FIT.json", help="A model that gp4c fit --out saved.")
+]
+
+
+def open_fit(path: Path) -> Any:
+    """Read a saved fit; where a table is given instead, say how to make one."""
+    from gp4c.data.datasets.bundled import list_datasets
+    from gp4c.exceptions import ModelFileError
+    from gp4c.files.persistence import load_model
+    from gp4c.parts import load_parts
+
+    load_parts()
+    try:
+        return load_model(path)
+    except ModelFileError as error:
+        is_table = path.suffix != ".json" and path.is_file()
+        if not is_table and (path.exists() or str(path) not in list_datasets()):
+            raise
+        raise ModelFileError(f"{error}; {_remedy(path)}") from None
+
+
+def _remedy(path: Path) -> str:
+    import shlex
+
+    fit = shlex.join(["gp4c", "fit", str(path), "--out", "DIR"])
+    return f"this command takes a saved fit: `{fit}` writes DIR/fit.json"
+
+
+def time_of(model: Any, text: str, option: str) -> float:
+    """A time given on the command line: a number, or a date if the data had dates.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    text : str
+        As it was given.
+    option : str
+        Its name, for messages.
+
+    Returns
+    -------
+    float
+        On the axis of the fit.
+    """
+    import math
+
+    from gp4c.data.timeaxis import TimeAxis
+    from gp4c.exceptions import PanelDataError
+
+    try:
+        number = float(text)
+    except ValueError:
+        if model.time_origin_ is None:
+            unit = f" of {model.time_unit_}" if model.time_unit_ else ""
+            raise PanelDataError(
+                f"{option} takes a number{unit}, as the times of this fit are; found {text!r}"
+            ) from None
+        return TimeAxis.of(model).number(text)
+    if not math.isfinite(number):
+        raise PanelDataError(f"{option} takes a finite number; found {text!r}")
+    return number
+
+
+def shown(model: Any, time: float) -> str:
+    """A time in messages: a number, and its date where the data had dates."""
+    from gp4c.data.timeaxis import TimeAxis
+
+    date = TimeAxis.of(model).date(time)
+    return f"{time:.6g}" if date is None else f"{time:.6g} ({date})"
+
+
+def check_order(model: Any, start: float, stop: float) -> None:
+    """Refuse a window that does not run forwards."""
+    if not start < stop:
+        raise typer.BadParameter(
+            f"--from must be before --to; they are {shown(model, start)} and {shown(model, stop)}"
+        )
+
+
+def with_dates(frame: Any, model: Any) -> Any:
+    """A table of curves with dates beside its times, where the data had dates."""
+    from gp4c.data.timeaxis import TimeAxis
+
+    axis = TimeAxis.of(model)
+    if axis.origin is not None:
+        frame.insert(1, "date", [axis.date(time) for time in frame["time"]])
+    return frame

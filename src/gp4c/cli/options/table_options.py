@@ -1,0 +1,231 @@
+"""Options of every command that reads a table, and the reading itself."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+_COLUMNS = "Columns (usual names are recognised)"
+_READING = "Reading"
+
+FileArgument: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILE",
+        help="CSV (also gzipped) or Parquet file, - for standard input, "
+        "or the name of a data set that comes with gp4c.",
+    ),
+]
+SubjectOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Subject labels.", rich_help_panel=_COLUMNS)
+]
+StartOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Start of the interval.", rich_help_panel=_COLUMNS)
+]
+StopOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="End of the interval.", rich_help_panel=_COLUMNS)
+]
+CountOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Events in the interval.", rich_help_panel=_COLUMNS)
+]
+TimeOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--time", help="Visit times, in place of start and stop.", rich_help_panel=_COLUMNS
+    ),
+]
+ExposureOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Units at risk, 1 if absent.", rich_help_panel=_COLUMNS)
+]
+CumulativeOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--cumulative",
+        help="With --time: counts are totals since the beginning.",
+        rich_help_panel=_READING,
+    ),
+]
+SinceEntryOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--since-entry",
+        help="With --time: count time from each subject's first visit, or from --origin.",
+        rich_help_panel=_READING,
+    ),
+]
+OriginOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="With --time: where first intervals start. A time or date, 0 if absent; a column of "
+        "entry times; or first, for each subject's first visit.",
+        rich_help_panel=_READING,
+    ),
+]
+TimeUnitOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Unit of time; dates are converted to it.", rich_help_panel=_READING),
+]
+WindowOption: TypeAlias = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        metavar="TIME TIME",
+        help="Where the rate is defined: two times, or dates.",
+        rich_help_panel=_READING,
+    ),
+]
+DropMissingOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--drop-missing",
+        help="Leave out intervals without a count or a covariate, as gaps.",
+        rich_help_panel=_READING,
+    ),
+]
+DelimiterOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Between cells of a CSV file.", rich_help_panel=_READING)
+]
+DecimalOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Decimal mark of a CSV file, a point if absent.", rich_help_panel=_READING),
+]
+EncodingOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Of a CSV file, UTF-8 if absent; e.g. latin-1.", rich_help_panel=_READING),
+]
+
+
+@dataclass(frozen=True)
+class TableOptions:
+    """How to read a table, as asked for on the command line."""
+
+    subject: SubjectOption = None
+    start: StartOption = None
+    stop: StopOption = None
+    count: CountOption = None
+    time: TimeOption = None
+    exposure: ExposureOption = None
+    cumulative: CumulativeOption = False
+    since_entry: SinceEntryOption = False
+    origin: OriginOption = None
+    time_unit: TimeUnitOption = None
+    window: WindowOption = None
+    drop_missing: DropMissingOption = False
+    delimiter: DelimiterOption = None
+    decimal: DecimalOption = None
+    encoding: EncodingOption = None
+
+    def reading(self) -> dict[str, Any]:
+        """Return the arguments of :func:`gp4c.read_panel`, without ``missing``."""
+        options = asdict(self)
+        del options["drop_missing"]
+        if self.window is not None:
+            options["window"] = tuple(_number_or_text(time) for time in self.window)
+        return options
+
+    @property
+    def missing(self) -> str:
+        """What to do with rows without a count."""
+        return "drop" if self.drop_missing else "error"
+
+
+def takes_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command every option of :class:`TableOptions`, after its first argument.
+
+    The command itself takes them together, as ``table``.
+    """
+    names = [field.name for field in fields(TableOptions)]
+    types = get_type_hints(TableOptions, include_extras=True)
+    own_types = get_type_hints(command, include_extras=True)
+    first, *others = (
+        p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_types[p.name])
+        for p in inspect.signature(command).parameters.values()
+        if p.name != "table"
+    )
+    added = [
+        inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
+            annotation=types[field.name],
+        )
+        for field in fields(TableOptions)
+    ]  # fmt: skip
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        table = TableOptions(**{name: given.pop(name) for name in names})
+        command(table=table, **given)
+
+    signature = inspect.Signature([first, *added, *others])
+    run.__signature__ = signature  # type: ignore[attr-defined]
+    run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    return run
+
+
+def read_source(source: str, table: TableOptions) -> PanelCounts:
+    """Read a panel from a file, standard input or the data sets that come with gp4c.
+
+    Parameters
+    ----------
+    source : str
+        Path, ``-`` or name of a data set; a file of that name comes first.
+    table : TableOptions
+        Those of a data set are its own.
+    """
+    from gp4c.data.datasets.bundled import list_datasets, load_dataset
+    from gp4c.data.tables.readers import read_panel
+
+    options = table.reading()
+    if source != "-" and not Path(source).exists():
+        if source in list_datasets():
+            return _with_options(load_dataset(source), options)
+        _suggest_dataset(source, list_datasets())
+    options = {name: value for name, value in options.items() if value is not None}
+    if "origin" in options:
+        options["origin"] = _origin(options["origin"])
+    file: Any = sys.stdin.buffer if source == "-" else source
+    return read_panel(file, missing=table.missing, **options)
+
+
+def _origin(text: str) -> str | float | None:
+    """Where first intervals start: a number, each subject's first visit, or a date or column."""
+    return None if text == "first" else _number_or_text(text)
+
+
+def _number_or_text(text: str) -> float | str:
+    """A time: a number, else what may be a date."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _suggest_dataset(source: str, known: list[str]) -> None:
+    """Refuse a misspelt name of a data set with the right one."""
+    from difflib import get_close_matches
+
+    from gp4c.exceptions import PanelDataError
+
+    near = get_close_matches(source, known, n=1, cutoff=0.75)
+    if near:
+        raise PanelDataError(f"there is no file {source!r}; did you mean the data set {near[0]!r}?")
+
+
+def _with_options(panel: PanelCounts, options: dict[str, Any]) -> PanelCounts:
+    """Change the window of a data set; its columns are known."""
+    from gp4c.exceptions import PanelDataError
+
+    window = options.pop("window", None)
+    given = [name for name, value in options.items() if value]
+    if given:
+        flag = "--" + given[0].replace("_", "-")
+        raise PanelDataError(f"a data set that comes with gp4c takes no {flag}")
+    return panel if window is None else panel.with_window(window)

@@ -1,0 +1,1 @@
+"""Panels drawn from a known intensity."""

@@ -1,0 +1,1 @@
+"""Reading: tables, files and streams as panels."""

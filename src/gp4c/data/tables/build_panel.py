@@ -1,0 +1,271 @@
+"""From a table of intervals to the arrays of a valid panel: every rule is checked here, once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp4c.data.checks import (
+    SHOWN,
+    Problems,
+    check_choice,
+    plural,
+    shown_interval,
+)
+from gp4c.data.magnitudes import check_total, resolving_window
+from gp4c.data.ordering import row_order
+from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
+from gp4c.data.tables.columns import (
+    BoolArray,
+    missing_cells,
+    read_counts,
+    read_exposure,
+    read_labels,
+)
+from gp4c.data.tables.frames import Table
+from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: names that a panel's own columns have in ``to_frame``
+RESERVED = ("subject", "start", "stop", "count", "exposure")
+
+
+def fields_from_intervals(
+    table: Table,
+    *,
+    names: dict[str, str],
+    exposure: str | None,
+    window: Any,
+    time_unit: str | None,
+    origin: Any,
+    missing: str,
+) -> dict[str, Any]:
+    """Validate a table with one row per subject and interval.
+
+    Parameters
+    ----------
+    table : Table
+    names : dict
+        Columns of the roles subject, start, stop and count.
+    exposure, window, time_unit, origin, missing
+        As in :meth:`PanelCounts.from_frame`.
+
+    Returns
+    -------
+    dict
+        Arguments of ``PanelCounts._from_arrays``.
+    """
+    roles = {**names, **({} if exposure is None else {"exposure": exposure})}
+    check_roles(table, roles)
+    table, notes = without_missing_counts(table, names["subject"], names["count"], missing)
+    problems = Problems(table.locate)
+    index, labels = read_labels(problems, names["subject"], table.columns[names["subject"]])
+    times, axis = read_times(
+        problems,
+        {role: table.columns[names[role]] for role in ("start", "stop")},
+        time_unit,
+        origin,
+        zero="start",
+        names=names,
+    )
+    count = read_counts(problems, names["count"], table.columns[names["count"]])
+    weight = None
+    if exposure is not None:
+        weight = read_exposure(problems, exposure, table.columns[exposure], count)
+    order = check_intervals(problems, index, labels, times["start"], times["stop"], names)
+    problems.raise_any()
+    return assemble(
+        table,
+        roles,
+        (index, labels, order),
+        {**times, "count": count, "exposure": weight},
+        (axis, window),
+        notes,
+    )
+
+
+def assemble(
+    table: Table,
+    roles: dict[str, str],
+    subjects: tuple[IndexArray, LabelArray, IndexArray | None],
+    arrays: dict[str, Any],
+    frame: tuple[TimeAxis, Any],
+    notes: tuple[str, ...],
+) -> dict[str, Any]:
+    """Sort checked rows, divide the other columns by level, and set the window."""
+    axis, window = frame
+    window = axis.window(window)
+    resolving_window(window, arrays["start"], arrays["stop"], table.locate)
+    check_total(arrays["count"])
+    index, labels, order = subjects
+    rows, more_notes = _without_zero_exposure(order, arrays["exposure"])
+    notes = (*table.notes, *axis.notes, *notes, *more_notes)
+    subject_level, interval_level, said = split_covariates(table, set(roles.values()), rows, index)
+    if rows is not None:
+        arrays = {k: v if v is None else v[rows] for k, v in arrays.items()}
+        index = index[rows]
+    present = np.flatnonzero(np.bincount(index, minlength=len(labels)))
+    if len(present) < len(labels):
+        index, labels = np.searchsorted(present, index), labels[present]
+    return {
+        **arrays,
+        "subjects": labels,
+        "subject_index": index,
+        "window": window,
+        "time_unit": axis.unit,
+        "time_origin": axis.origin,
+        "covariates": subject_level,
+        "interval_covariates": interval_level,
+        "notes": (*notes, *said),
+    }
+
+
+def _without_zero_exposure(
+    rows: IndexArray | None, weight: FloatArray | None
+) -> tuple[IndexArray | None, tuple[str, ...]]:
+    """Rows in order (None: as they are) but those of zero exposure, which are gaps."""
+    if weight is None or (weight > 0).all():
+        return rows, ()
+    rows = np.arange(len(weight)) if rows is None else rows
+    kept = rows[weight[rows] > 0]
+    if not len(kept):
+        raise PanelDataError("the table has no interval with a positive exposure")
+    left_out = plural(len(rows) - len(kept), "interval")
+    return kept, (f"{left_out} with zero exposure left out, as a gap",)
+
+
+def check_roles(table: Table, roles: dict[str, str]) -> None:
+    """Every column must be there, and serve one purpose only."""
+    for role, name in roles.items():
+        table.column(name, role)
+    taken: dict[str, str] = {}
+    for role, name in roles.items():
+        if name in taken:
+            raise PanelDataError(f"column {name!r} cannot be both {taken[name]} and {role}")
+        taken[name] = role
+
+
+def without_missing_counts(
+    table: Table, subject: str, count: str, missing: str
+) -> tuple[Table, tuple[str, ...]]:
+    """Leave out rows without a count if ``missing="drop"``, and say how many."""
+    check_choice("missing", missing, ("error", "drop"))
+    empty = missing_cells(table.columns[count]) if missing == "drop" else np.zeros(1, dtype=bool)
+    if not empty.any():
+        return table, ()
+    if empty.all():
+        raise PanelDataError(f"{count!r} is missing in every row; nothing is left")
+    kept = table.take(np.flatnonzero(~empty))
+    lost = table.columns[subject].nunique() - kept.columns[subject].nunique()
+    also = f", and with them {plural(lost, 'subject')} without any count" if lost else ""
+    note = f"{plural(int(empty.sum()), 'interval')} without a count left out, as a gap{also}"
+    return kept, (note,)
+
+
+def check_intervals(
+    problems: Problems,
+    index: IndexArray,
+    labels: LabelArray,
+    start: FloatArray,
+    stop: FloatArray,
+    names: dict[str, str],
+) -> IndexArray | None:
+    """Intervals must not be empty, and those of one subject must not overlap or repeat.
+
+    Returns
+    -------
+    order : (n_rows,) array or None
+        Rows by subject and start; None if they are so already. Of use if there is no problem.
+    """
+    finite = np.isfinite(start) & np.isfinite(stop)
+    problems.flag(
+        finite & (stop <= start),
+        f"{names['stop']!r} must be greater than {names['start']!r}",
+        lambda row: f"found {shown_interval(start[row], stop[row])}",
+    )
+    usable = finite & (stop > start) & (index >= 0)
+    rows = np.arange(len(index)) if usable.all() else np.flatnonzero(usable)
+    if len(rows) < len(index):
+        index, start, stop = index[rows], start[rows], stop[rows]
+    order = row_order(index, start)
+    if _clashes(index, start, stop, order).any():
+        order = np.lexsort((stop, start, index))
+        pairs = np.flatnonzero(_clashes(index, start, stop, order))
+        problems.hide(max(len(pairs) - SHOWN, 0))
+        for pair in pairs[:SHOWN].tolist():
+            two = order[pair : pair + 2]
+            sentence = _clash_sentence(labels[index[two[0]]], start[two], stop[two])
+            problems.add(sorted(rows[two].tolist()), sentence)
+    return order
+
+
+def _clash_sentence(label: object, start: FloatArray, stop: FloatArray) -> str:
+    """Say how two intervals of a subject clash."""
+    one, two = (shown_interval(a, b) for a, b in zip(start, stop, strict=True))
+    if start[0] == start[1] and stop[0] == stop[1]:
+        return f"the same subject and interval must not occur twice; subject {label} has {one}"
+    return f"intervals of one subject must not overlap; subject {label} has {one} and {two}"
+
+
+def _clashes(
+    index: IndexArray, start: FloatArray, stop: FloatArray, order: IndexArray | None
+) -> BoolArray:
+    """Mask of neighbours, in order, that belong to one subject and overlap."""
+    if order is not None:
+        index, start, stop = index[order], start[order], stop[order]
+    clash: BoolArray = (index[1:] == index[:-1]) & (start[1:] < stop[:-1])
+    return clash
+
+
+def split_covariates(
+    table: Table, used: set[str], rows: IndexArray | None, index: IndexArray
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None, tuple[str, ...]]:
+    """Divide the other columns into those of subjects and those that vary within a subject.
+
+    Returns
+    -------
+    subject_level : frame with one row per subject, or None
+    interval_level : frame with one row per interval, or None
+    notes : tuple of str
+    """
+    import pandas as pd
+
+    ordered = index if rows is None else index[rows]
+    same = ordered[1:] == ordered[:-1]
+    first = np.flatnonzero(np.concatenate([[True], ~same]))
+    by_subject: dict[str, pd.Series[Any]] = {}
+    by_interval: dict[str, pd.Series[Any]] = {}
+    notes = []
+    for name, column in table.columns.items():
+        if name in used:
+            continue
+        values = column if rows is None else column.iloc[rows]
+        kept = name if name not in RESERVED else f"{name}_column"
+        if kept != name:
+            notes.append(f"column {name!r} is not used as {name}: kept as covariate {kept!r}")
+        if bool(np.any(_changes(values) & same)):
+            by_interval[kept] = values.reset_index(drop=True)
+            notes.append(f"column {name!r} varies within subjects: kept per interval")
+        else:
+            by_subject[kept] = values.iloc[first].reset_index(drop=True)
+    return (
+        pd.DataFrame(by_subject) if by_subject else None,
+        pd.DataFrame(by_interval) if by_interval else None,
+        tuple(notes),
+    )
+
+
+def _changes(values: pd.Series[Any]) -> BoolArray:
+    """Mask of the rows that differ from the row before; missing equals missing."""
+    import pandas as pd
+
+    try:
+        code = pd.factorize(values)[0]
+    except TypeError:  # cells that cannot be hashed, such as lists
+        code = pd.factorize(values.astype(str))[0]
+    changed: BoolArray = code[1:] != code[:-1]
+    return changed

@@ -1,0 +1,281 @@
+"""Comma-separated text as a table, with exact line numbers whenever something is wrong."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp4c.data.checks import SHOWN, Problems
+from gp4c.data.tables.columns import MISSING_TEXT, numbers_in
+from gp4c.data.tables.frames import Table
+from gp4c.data.tables.spreadsheet_guard import restored, restored_names
+from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_NAMES = {";": "';'", "\t": "a tab ('\\t')", "|": "'|'", " ": "a space"}
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d*)?")
+_BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+
+
+def read_csv_table(
+    data: bytes,
+    source: str,
+    *,
+    label_column: Callable[[list[str]], str | None],
+    delimiter: str,
+    decimal: str,
+    encoding: str | None,
+) -> Table:
+    """Parse the bytes of a CSV file.
+
+    Parameters
+    ----------
+    data : bytes
+    source : str
+        Name of the file for messages.
+    label_column : callable
+        Given the header, says which column holds the subject labels; these are kept as written
+        unless all are whole numbers in usual form.
+    delimiter, decimal : str
+        One character each.
+    encoding : str or None
+        None: UTF-8, or what a byte order mark says.
+
+    Returns
+    -------
+    Table
+        Rows are named by line number, the header being line 1.
+    """
+    import pyarrow as pa
+
+    _check_marks(delimiter, decimal)
+    data = as_utf8(data, source, encoding)
+    lines = _Lines(data, delimiter)
+    try:
+        header = _header(lines, source, delimiter)
+        body = _from_header(data)
+        unequal, columns = _parse(body, header, label_column(header), delimiter, decimal)
+        if unequal:
+            _raise_unequal(lines, len(header), decimal)
+    except (csv.Error, pa.ArrowInvalid) as error:
+        reason = str(error).splitlines()[0]
+        raise PanelDataError(f"{source} is not a table: {reason}") from None
+    frame = {name: values for name, values in columns.items() if name}
+    notes = ("a column without a name was left out",) if "" in columns else ()
+    n_rows = len(next(iter(columns.values()))) if columns else 0
+    if n_rows == 0:
+        raise PanelDataError(f"{source} is empty; it needs a header and at least one row")
+    return _without_blank_rows(Table(frame, n_rows, lines.locate, source, notes))
+
+
+def _check_marks(delimiter: str, decimal: str) -> None:
+    """Delimiter and decimal mark must be different single characters."""
+    for name, mark in (("delimiter", delimiter), ("decimal", decimal)):
+        if not isinstance(mark, str) or len(mark) != 1:
+            raise PanelDataError(f"{name} must be a single character; found {mark!r}")
+    if delimiter == decimal:
+        raise PanelDataError(f"delimiter and decimal must differ; both are {decimal!r}")
+
+
+def _from_header(data: bytes) -> bytes:
+    """Text without blank lines before the header."""
+    rest = data.lstrip(b"\r\n")
+    while rest and not rest.split(b"\n", 1)[0].strip():
+        rest = rest.split(b"\n", 1)[1].lstrip(b"\r\n") if b"\n" in rest else b""
+    return rest
+
+
+def as_utf8(data: bytes, source: str, encoding: str | None) -> bytes:
+    """Text as UTF-8 without byte order mark; anything else is an error that says where."""
+    for mark, name in _BYTE_ORDER_MARKS.items():
+        if data.startswith(mark):
+            encoding = encoding or name
+    if encoding is None and b"\0" in data[:100_000]:
+        raise PanelDataError(f"{source} is not a table: it holds binary data, not text")
+    try:
+        if encoding is not None:
+            data = data.decode(encoding).encode()
+        elif not data.isascii():
+            data.decode()
+    except LookupError:
+        raise PanelDataError(f"there is no encoding {encoding!r}") from None
+    except UnicodeError as error:
+        position = getattr(error, "start", 0)
+        line = data.count(b"\n", 0, position) + 1
+        hint = "" if encoding else "; if it is text, pass its encoding, such as encoding='latin-1'"
+        raise PanelDataError(
+            f"{source} is not {encoding or 'UTF-8'} text; byte {data[position]:#04x} is not "
+            f"allowed (line {line}){hint}"
+        ) from None
+    return data.removeprefix(codecs.BOM_UTF8)
+
+
+class _Lines:
+    """Where the rows of a CSV text start; scanned only as far as a message needs it."""
+
+    def __init__(self, data: bytes, delimiter: str) -> None:
+        self._data = data
+        self._delimiter = delimiter
+        self._starts: list[int] = []
+        self._scan = self.rows()
+
+    def rows(self) -> Iterator[tuple[int, list[str]]]:
+        """Line number and cells of each row that is not blank, the header first."""
+        text = io.TextIOWrapper(io.BytesIO(self._data), encoding="utf-8", newline="")
+        reader = csv.reader(text, delimiter=self._delimiter)
+        line, width = 1, 0
+        for cells in reader:
+            if any(cell.strip() for cell in cells) or (width > 1 and len(cells) == width):
+                width = width or len(cells)
+                yield line, cells
+            line = reader.line_num + 1
+
+    def locate(self, positions: Sequence[int]) -> str:
+        """Name rows by line number."""
+        needed = max(positions) + 2 - len(self._starts)
+        self._starts += [line for line, _ in itertools.islice(self._scan, max(needed, 0))]
+        numbers = [str(self._starts[position + 1]) for position in positions]
+        return f"line{'s' * (len(numbers) > 1)} {' and '.join(numbers)}"
+
+
+def _header(lines: _Lines, source: str, delimiter: str) -> list[str]:
+    """Column names; complains about a wrong delimiter and names that occur twice."""
+    first = next(lines.rows(), None)
+    if first is None:
+        raise PanelDataError(f"{source} is empty; it needs a header and at least one row")
+    names = restored_names([name.strip() for name in first[1]])
+    if len(names) == 1:
+        other = max((mark for mark in ",;\t| " if mark != delimiter), key=names[0].count)
+        if names[0].count(other):
+            shown = _NAMES.get(other, repr(other))
+            raise PanelDataError(
+                f"{source} has a single column {names[0][:60]!r}; the delimiter seems to be "
+                f"{shown}: pass delimiter={other!r}"
+            )
+        raise PanelDataError(f"{source} has a single column {names[0][:60]!r}; is it a table?")
+    if all(_NUMBER.fullmatch(name) for name in names):
+        listed = ", ".join(names[:8])
+        raise PanelDataError(
+            f"the first line must hold column names; found numbers {listed} (line {first[0]})"
+        )
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if any(twice):
+        raise PanelDataError(
+            f"column names must differ; {twice[0]!r} occurs twice (line {first[0]})"
+        )
+    return names
+
+
+def _parse(
+    data: bytes, header: list[str], label: str | None, delimiter: str, decimal: str
+) -> tuple[bool, dict[str, pd.Series[Any]]]:
+    """Columns by name, and whether some row has another number of cells than the header."""
+    import pyarrow as pa
+
+    unequal: list[bool] = []
+
+    def note_and_skip(row: Any) -> str:
+        if row.text.replace(delimiter, "").strip():
+            unequal.append(True)
+        return "skip"
+
+    def read(types: dict[str, Any], **options: Any) -> dict[str, pd.Series[Any]]:
+        from pyarrow import csv as arrow
+
+        names = arrow.ReadOptions(column_names=header, skip_rows_after_names=1, **options)
+        layout = arrow.ParseOptions(
+            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note_and_skip
+        )
+        cells = arrow.ConvertOptions(
+            column_types=types,
+            null_values=list(MISSING_TEXT),
+            strings_can_be_null=True,
+            decimal_point=decimal,
+        )
+        return _columns(arrow.read_csv(pa.BufferReader(data), names, layout, cells))
+
+    text = pa.string()
+    try:
+        columns = read({} if label is None else {label: text})
+        guessed = True
+    except pa.ArrowInvalid:  # types guessed from the first rows do not fit later ones
+        unequal.clear()
+        columns = read(dict.fromkeys(header, text), block_size=min(len(data) + 1, 2**31 - 1))
+        guessed = False
+    for name, column in columns.items():
+        column = columns[name] = restored(column)
+        if name == label:
+            columns[name] = _as_written(column)
+        elif not guessed or decimal != ".":
+            columns[name] = _as_numbers(column, decimal)
+    return bool(unequal), columns
+
+
+def _columns(table: Any) -> dict[str, pd.Series[Any]]:
+    """Columns of an Arrow table; at most the last of several without a name."""
+    if not table.num_rows:
+        return {}
+    kept = {name: k for k, name in enumerate(table.column_names)}
+    # straight to pandas: the way through narwhals would load it for nothing
+    return {
+        name: table.column(k).to_pandas(date_as_object=False).rename(None)
+        for name, k in kept.items()
+    }
+
+
+def _as_written(labels: pd.Series[Any]) -> pd.Series[Any]:
+    """Labels as integers if all are written as such (not 007), else as text."""
+    import pandas as pd
+
+    codes, unique = pd.factorize(labels)
+    texts = pd.Series(list(unique), dtype="string")
+    if not len(texts) or not bool(texts.str.fullmatch(r"0|-?[1-9][0-9]{0,17}").all()):
+        return labels
+    numbers = pd.Series(texts.astype("Int64").array[codes])
+    return numbers.mask(codes < 0)
+
+
+def _as_numbers(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+    """Text cells as numbers if all are; else those that are numbers with a decimal point."""
+    import pandas as pd
+
+    if not pd.api.types.is_string_dtype(column.dtype):
+        return column
+    text = column.str.replace(decimal, ".", regex=False)
+    numbers = pd.Series(numbers_in(text))
+    if bool((numbers.isna() & column.notna()).any()):
+        return text.where(numbers.notna(), column)
+    return numbers
+
+
+def _raise_unequal(lines: _Lines, expected: int, decimal: str) -> None:
+    """Report rows with another number of cells than the header."""
+    found = [(line, len(cells)) for line, cells in lines.rows() if len(cells) != expected]
+    problems = Problems(lambda rows: f"line {rows[0]}")
+    problems.hide(max(len(found) - SHOWN, 0))
+    more = all(size > expected for _, size in found)
+    hint = "; decimal commas need another delimiter or quotes" if more and decimal == "." else ""
+    for line, size in found[:SHOWN]:
+        problems.add([line], f"every row must have {expected} cells; found {size}{hint}")
+    problems.raise_any()
+
+
+def _without_blank_rows(table: Table) -> Table:
+    """Leave out rows in which every cell is empty, as spreadsheets write them."""
+    blank = np.ones(table.n_rows, dtype=bool)
+    for column in table.columns.values():
+        blank &= column.isna().to_numpy(dtype=bool)
+        if not blank.any():
+            return table
+    if blank.all():
+        raise PanelDataError(f"{table.source} is empty; every cell is missing")
+    return table.take(np.flatnonzero(~blank))

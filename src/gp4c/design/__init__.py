@@ -1,1 +1,0 @@
-"""Arrays that depend on visit times and kernels only: quadrature, kernels, distinct intervals."""

@@ -1,0 +1,1 @@
+"""GP4C, GP4CW and GP3: they assemble data, model and inference."""

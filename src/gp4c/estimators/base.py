@@ -1,0 +1,347 @@
+"""What every estimator shares: parameters, fitted checks, window checks, saving.
+
+The contract is scikit-learn's (``get_params``, ``set_params``, ``fit``, ``score``; samples are
+subjects), written out here because importing scikit-learn costs more than most fits.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.exceptions import NotFittedError, OutsideWindowError
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+    from gp4c.model.laws import CountLaw, SubjectEffect
+    from gp4c.posterior.own_check import OwnCheck
+
+Floats = NDArray[np.float64]
+
+
+class PanelEstimator:
+    """Base class of the estimators of gp4c.
+
+    A fitted estimator has attributes whose names end in an underscore; `window_`, `time_unit_`
+    and `time_origin_` (the date of time 0, if times were dates) are set by every ``fit``.
+    `dispersion_` is the variance of a count over its mean, given the effect of the subject: 1
+    unless the model lets events come in bursts.
+
+    An estimator describes itself by class attributes, which the command line and the report read.
+
+    Attributes
+    ----------
+    title : str
+        What it estimates, in one line.
+    method_text : str
+        How, as the first sentences of a methods section.
+    effect_options, burst_options : mapping
+        Values of ``--effect`` and ``--bursts`` that it takes, each with the argument it stands for.
+    objective_name : str
+        What `objective_` is.
+    has_posterior, is_step : bool
+        Whether a fit is a posterior; whether it is a step function, without a rate.
+    """
+
+    title: ClassVar[str] = ""
+    method_text: ClassVar[str] = ""
+    effect_options: ClassVar[Mapping[str, str | None]] = {"auto": None, "none": None}
+    burst_options: ClassVar[Mapping[str, str | bool]] = {"auto": False, "no": False}
+    objective_name: ClassVar[str] = "log likelihood"
+    has_posterior: ClassVar[bool] = False
+    is_step: ClassVar[bool] = False
+
+    window_: tuple[float, float]
+    time_unit_: str | None
+    objective_: float
+    converged_: bool
+    n_iter_: int
+    data_summary_: Mapping[str, float] = MappingProxyType({})
+    subject_expected_: Floats | None = None
+    subject_effects_: Floats | None = None
+    effect_choice_: str = "as asked"
+    coefficients_: Any = None
+    compression_: Any = None
+    fit_check_: OwnCheck | None = None
+    n_left_out_: int = 0
+    time_origin_: str | None = None  # of models that were saved before there was one
+    law_: str = "poisson"
+    dispersion_: float = 1.0  # of models without bursts
+    effective_draws_: float | None = None  # of models without weighted draws
+    pareto_k_: float | None = None
+    subjects_: NDArray[Any]
+    effect_: str | None
+    frailty_shape_: float
+    #: whether there is one curve, taken as it is, or a posterior of curves
+    _plugs_in: bool = True
+
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+        """Λ(t), the expected number of events from the window's start to t."""
+        raise NotImplementedError
+
+    def expected_counts(
+        self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
+    ) -> Any:
+        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        raise NotImplementedError
+
+    def fit(self, panel: PanelCounts, y: None = None) -> Self:
+        """Fit to a panel; `y` is ignored (scikit-learn passes it)."""
+        raise NotImplementedError
+
+    # -- scikit-learn's parameter protocol ------------------------------------------------
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the constructor's arguments; `deep` is ignored."""
+        return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set constructor arguments by name."""
+        names = self._parameter_names()
+        for name, value in params.items():
+            if name not in names:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(names)}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if not _same(value, defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(two_d_array=False),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "window_")
+
+    # -- fitting --------------------------------------------------------------------------
+
+    @contextmanager
+    def _whole_fit(self, data: Any = None) -> Iterator[None]:
+        """Fit inside this: an error or Ctrl-C leaves an earlier fit as it was, or none.
+
+        Data that need more memory than there is are refused before anything begins.
+        """
+        import_module("gp4c.estimators.footprint").check_memory(self, data)
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    # -- saving ---------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, Any]:
+        """Return what a saved model holds: all fitted attributes."""
+        return {name: value for name, value in vars(self).items() if _is_fitted_name(name)}
+
+    def _set_state(self, state: dict[str, Any]) -> None:
+        """Restore what :meth:`_state` returned."""
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted model to a JSON file; read it with :func:`gp4c.load_model`."""
+        from gp4c.files.persistence import save_model
+
+        self._check_fitted()
+        save_model(self, path)
+
+    def _keep_time_axis(self, data: Any) -> None:
+        """Remember the unit of time of the data, and the date that time 0 stands for."""
+        from gp4c.data.timeaxis import as_moment
+
+        self.time_unit_ = data.time_unit
+        self.time_origin_ = None if data.time_origin is None else str(as_moment(data.time_origin))
+
+    # -- what a fit says about itself ----------------------------------------------------------
+
+    @property
+    def n_bootstraps_(self) -> int:
+        """Bootstrap samples behind the bands."""
+        return 0
+
+    def band_text(self) -> str:
+        """How the bands were obtained; empty if there are none yet."""
+        return ""
+
+    def _check_curve(self, times: Floats) -> Floats:
+        """Λ at times in the window, as closely as a check of the fit needs it."""
+        return np.asarray(self.cumulative(times))
+
+    # -- the laws of counts and of subject effects --------------------------------------------
+
+    @property
+    def count_law_(self) -> CountLaw:
+        """The law of counts given the curve and the effects: one by one, or in bursts."""
+        from gp4c.model.laws import LAWS
+
+        return LAWS[self.law_]
+
+    @property
+    def effect_law_(self) -> SubjectEffect:
+        """The law of the effects of subjects of whom nothing is known.
+
+        Free weights have none, and neither have frailties without variance.
+        """
+        from gp4c.model.laws import EFFECTS
+
+        known = self.effect_ in EFFECTS and np.isfinite(self.frailty_shape_)
+        return EFFECTS[self.effect_ if known else None]
+
+    @property
+    def law_parameters_(self) -> Floats:
+        """θ of the law of counts, (P,), at its estimate."""
+        excess = [self.dispersion_ - 1.0] if self.dispersion_ > 1.0 else []
+        return np.asarray(np.log(np.array(excess, dtype=np.float64)))
+
+    def _point_params(self) -> Floats:
+        """Parameters of both laws at their estimates, (P, 1)."""
+        shape = [np.log(self.frailty_shape_)] if self.effect_law_.varies else []
+        return np.concatenate([shape, self.law_parameters_])[:, None]
+
+    def _curve_draws(
+        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator, beyond: str
+    ) -> tuple[Floats, Floats, Floats]:
+        """Draws of ∫λ over intervals (n, size), the laws' parameters (P, size) and β (p, size).
+
+        A plugged-in curve is the same in every draw.
+        """
+        fixed = np.asarray(self.expected_counts(start, stop, extrapolate=True))
+        params = self._point_params()
+        shape = (len(fixed), size)
+        curve = np.broadcast_to(fixed[:, None], shape)
+        return curve, np.repeat(params, size, axis=1), np.zeros((0, size))
+
+    def _mean_integrals(self, start: Floats, stop: Floats, beyond: str) -> Floats:
+        """E ∫λ over intervals."""
+        return np.asarray(self.expected_counts(start, stop, extrapolate=True))
+
+    # -- forecasts --------------------------------------------------------------------------
+
+    def forecast(
+        self,
+        start: ArrayLike,
+        stop: ArrayLike,
+        subjects: Any = None,
+        level: float = 0.9,
+        **options: Any,
+    ) -> Any:
+        """Predictive distribution of the counts in (start, stop].
+
+        For a new subject, for named ones given what was seen of them, or for ``"all"``. The
+        options are those of :func:`gp4c.estimators.forecasts.count_forecast.forecast`.
+        """
+        from gp4c.estimators.forecasts.count_forecast import forecast
+
+        self._check_fitted()
+        return forecast(self, start, stop, subjects, level, **options)
+
+    def _covariates_of(self, panel: PanelCounts) -> Floats | None:
+        """Covariates of the rows of a panel, for models that have any."""
+        return None
+
+    def _adjusted(self, panel: PanelCounts) -> PanelCounts:
+        """The panel with the effects of covariates, if the model has any, in its exposure."""
+        return panel
+
+    # -- showing --------------------------------------------------------------------------
+    # Reporting stands after estimators in the house; these calls reach it by name, so that no
+    # model depends on plotting.
+
+    def summary(self) -> Any:
+        """What was fitted, to what, with what result; prints as a table, has ``to_frame()``."""
+        self._check_fitted()
+        return import_module("gp4c.reporting.summary").summarise(self)
+
+    def plot(self, **options: Any) -> Any:
+        """Draw the fitted curves; see :func:`gp4c.reporting.figures.plots.plot_model`."""
+        self._check_fitted()
+        return import_module("gp4c.reporting.figures.plots").plot_model(self, **options)
+
+    def _repr_html_(self) -> str:
+        return str(import_module("gp4c.reporting.notebook").model_html(self))
+
+    # -- checks ---------------------------------------------------------------------------
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+
+    def _inside(self, times: ArrayLike, extrapolate: bool) -> Floats:
+        """Check times against the window; return them as an array of their own shape."""
+        self._check_fitted()
+        t = self._as_numbers(times)
+        if not np.all(np.isfinite(t)):
+            raise ValueError("times must be finite numbers")
+        low, high = self.window_
+        outside = (t < low) | (t > high)
+        if np.any(outside) and not extrapolate:
+            worst = float(t[outside].flat[0])
+            raise OutsideWindowError(
+                f"time {worst:g} is outside the observation window [{low:g}, {high:g}]; "
+                "pass extrapolate=True to go beyond it"
+            )
+        return t
+
+    def _as_numbers(self, times: ArrayLike) -> Floats:
+        """Times as numbers; dates are such where the data had dates."""
+        plain = np.asarray(times)
+        if plain.dtype.kind in "iuf":
+            return plain.astype(np.float64, copy=False)
+        from gp4c.data.timeaxis import TimeAxis
+
+        return TimeAxis.of(self).numbers(times)
+
+    def _evaluate(
+        self, times: ArrayLike, function: Callable[[Floats], Floats], extrapolate: bool = False
+    ) -> Any:
+        """Apply a function of a flat array of times; a scalar in gives a float."""
+        t = self._inside(times, extrapolate)
+        values = function(t.ravel())
+        return float(values[0]) if t.ndim == 0 else values.reshape(t.shape)
+
+
+def _is_fitted_name(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")
+
+
+def _same(value: object, default: object) -> bool:
+    return value is default or (type(value) is type(default) and bool(value == default))
+
+
+def average_exposure(model: PanelEstimator) -> float:
+    """Units at risk of the subjects of a fit, averaged over time; 1 if they are not known."""
+    known = model.data_summary_
+    at_risk, observed = known.get("exposure_time", 0.0), known.get("observed_time", 0.0)
+    if not observed or abs(at_risk - observed) <= 1e-9 * observed:
+        return 1.0
+    return at_risk / observed

@@ -1,0 +1,179 @@
+"""Steps that the Gaussian-process estimators share between data and fitted attributes."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gp4c.estimators.base import PanelEstimator
+from gp4c.exceptions import ConvergenceWarning
+from gp4c.inference.variational.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
+from gp4c.inference.variational.search import finished, search
+from gp4c.model.sparse_prior import Hyper
+from gp4c.posterior.mixture import Component, Posterior
+
+#: prior used when no event was seen: f² has mean 1 (one event in the whole exposure), the curve
+#: is smooth on the scale of the window
+NO_EVENT_HYPER = Hyper(length_scale=0.5, variance=0.5, mean=0.5**0.5)
+#: accuracy, in nats, of an optimum from which a climb with full precision starts
+NEAR_TOL = 1e-3
+#: most counted intervals for which the exact bound is evaluated after every fit
+_EXACT_LIMIT = 20_000
+
+
+def no_event_optimum(problem: Problem) -> Optimum:
+    """A defined answer without events: fixed weak prior, posterior from the exposure alone."""
+    work = problem.workspace(NO_EVENT_HYPER.length_scale)
+    estep = solve_q(work, NO_EVENT_HYPER, None, problem.tol)
+    value, _ = flat_prior(NO_EVENT_HYPER.to_vector())
+    return Optimum(NO_EVENT_HYPER, work, estep, value, (), estep.converged)
+
+
+def gaussian_posterior(
+    optimum: Optimum, kernel: str, window: tuple[float, float], rate: float
+) -> Posterior:
+    """The posterior that an optimum of the bound stands for."""
+    hyper, q = optimum.hyper, optimum.estep.q
+    component = Component(
+        weight=1.0,
+        kernel=kernel,
+        length_scale=hyper.length_scale,
+        variance=hyper.variance,
+        prior_mean=hyper.mean,
+        inducing=optimum.work.prior.inducing,
+        mean=q.mean,
+        root=q.root,
+    )
+    return Posterior((component,), window, rate)
+
+
+def bound_with(problem: Problem, optimum: Optimum, count_term: str) -> float:
+    """The bound of the optimum's q with another count term.
+
+    With very many different intervals the pointwise bound, a little lower, stands in for the
+    exact one.
+    """
+    n_counted = len(optimum.work.likelihood.count)
+    if count_term == "exact" != problem.count_term and n_counted > _EXACT_LIMIT:
+        count_term = "pointwise"
+    if problem.count_term == count_term or n_counted == 0:
+        return optimum.estep.evaluation.bound.total
+    judge = problem.variant(count_term=count_term)
+    work = judge.workspace(optimum.hyper.length_scale, optimum.work.size)
+    return work.evaluate(optimum.hyper, optimum.estep.q).bound.total
+
+
+def warn_unless_converged(model: PanelEstimator, optimum: Optimum) -> None:
+    """Say loudly that the optimiser has not converged, and what to do."""
+    if not optimum.converged:
+        warnings.warn(
+            f"{type(model).__name__} stopped after {len(optimum.path)} steps before it converged: "
+            "raise max_iter, or loosen tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def unit_mean(problem: Problem, mean: str | float) -> float | None:
+    """The prior mean of f in unit rate; None when it is learned."""
+    if isinstance(mean, str):
+        return None
+    length = problem.data.window[1] - problem.data.window[0]
+    return float(mean) / float(np.sqrt(problem.data.rate / length))
+
+
+def find_optimum(problem: Problem, *, mean: str | float, tol: float, max_iter: int) -> Optimum:
+    """Maximise the bound over q and the hyper-parameters."""
+    if problem.data.total == 0:
+        return no_event_optimum(problem)
+    fixed = unit_mean(problem, mean)
+    near = search(problem.sketch(), mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)[0]
+    free = free_coordinates(problem, fixed)
+    return finished(problem, near, free=free, tol=tol, max_iter=max_iter)
+
+
+def store_fit(model: Any, problem: Problem, optimum: Optimum) -> None:
+    """Set the fitted attributes of a model, in the user's units."""
+    data = problem.data
+    evaluation, hyper = optimum.estep.evaluation, optimum.hyper
+    effects, rate = _subject_effects(problem, optimum)
+    expected = _expected_counts(problem, optimum)
+    model.window_ = data.window
+    model.effect_, model.law_ = problem.effect, "poisson"
+    model.frailty_shape_ = hyper.shape
+    model.frailty_variance_ = 1.0 / hyper.shape
+    model.dispersion_ = model.burst_size_ = 1.0
+    model.subject_effects_ = effects
+    model.subject_totals_ = data.totals
+    model.subject_expected_ = None if expected is None else expected * (rate / data.rate)
+    model.posterior_ = gaussian_posterior(optimum, model.kernel, data.window, rate)
+    model.sampler_ = None
+    model._engine_data = None
+    scale = rate / (data.window[1] - data.window[0])
+    model.length_scale_ = hyper.length_scale * (data.window[1] - data.window[0])
+    model.variance_ = hyper.variance * scale
+    model.mean_ = float(hyper.mean * np.sqrt(scale))
+    model.terms_ = evaluation.bound
+    model.objective_ = evaluation.bound.total
+    for bound in ("elbo_", "paper_bound_", "evidences_", "effective_draws_", "pareto_k_"):
+        vars(model).pop(bound, None)  # of an earlier fit; evaluated when asked for
+    model._bound_with = partial(bound_with, problem.variant(), optimum)
+    model.log_evidence_ = evaluation.bound.total
+    model.n_inducing_ = optimum.work.size
+    # the best so far: a finer stage of the climb looks at the same place again
+    model.history_ = np.maximum.accumulate([*optimum.path, optimum.value])
+    model.n_iter_ = len(optimum.path)
+    model.converged_ = optimum.converged
+
+
+def describe_data(panel: Any, events: Any) -> dict[str, float]:
+    """Sizes of the data behind a fit, for summaries."""
+    sources = [source for source in (panel, events) if source is not None]
+    spans, times = [], []
+    if panel is not None:
+        spans.append(float(panel.exposure @ (panel.stop - panel.start)))
+        times.append(float((panel.stop - panel.start).sum()))
+    if events is not None:
+        spans.append(float((events.stop - events.start).sum()))
+        times.append(spans[-1])
+    return {
+        "n_subjects": sum(source.n_subjects for source in sources),
+        "n_intervals": panel.n_intervals if panel is not None else 0,
+        "n_events": sum(source.n_events for source in sources),
+        "exposure_time": sum(spans),
+        "observed_time": sum(times),
+    }
+
+
+def subject_labels(panel: Any, events: Any) -> Any:
+    """Labels of the subjects in the order of the per-subject attributes."""
+    labels = [np.asarray(s.subjects, dtype=object) for s in (panel, events) if s is not None]
+    return np.concatenate(labels)
+
+
+def _expected_counts(problem: Problem, optimum: Optimum) -> Any:
+    """Posterior mean of R_k, each subject's expected count at effect 1; None without effects."""
+    if problem.effect is None:
+        return None
+    at = optimum.estep.evaluation
+    return optimum.work.likelihood.exposure.expected(at.mean**2 + at.variance)
+
+
+def _subject_effects(problem: Problem, optimum: Optimum) -> tuple[Any, float]:
+    """Effects of the subjects, and the rate that goes with them.
+
+    f and free weights share a scale, which is fixed by a mean weight of 1.
+    """
+    rate = problem.data.rate
+    if problem.effect is None:
+        return None, rate
+    exposure = optimum.work.likelihood.exposure
+    assert exposure.subject_cost is not None
+    effects = exposure.subject_cost.weight(
+        problem.data.totals, _expected_counts(problem, optimum), optimum.hyper.shape
+    )
+    shared = float(effects.mean()) if problem.effect == "weight" else 1.0
+    return effects / shared, rate * shared

@@ -1,0 +1,1 @@
+"""Counts to come: what is asked, what is said."""

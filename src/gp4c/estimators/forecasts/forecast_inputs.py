@@ -1,0 +1,163 @@
+"""What is asked of a forecast: windows, subjects, exposure, covariates; checked at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.data.formulas.covariate_rows import design_rows, last_rows
+from gp4c.data.subject_histories import SubjectHistories
+from gp4c.data.timeaxis import TimeAxis
+
+if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
+
+Floats = NDArray[np.float64]
+
+BEYOND = ("prior", "hold")
+
+
+def check_forecast(model: Any, level: float, beyond: str, n_draws: int) -> None:
+    """Check what does not depend on subjects or windows."""
+    model._check_fitted()
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, not {level!r}")
+    if beyond not in BEYOND:
+        raise ValueError(f"beyond must be 'prior' or 'hold', not {beyond!r}")
+    if n_draws < 1:
+        raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
+
+
+def windows(model: Any, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
+    """Start and stop of the windows as arrays of one length; dates on the axis of the fit."""
+    axis = TimeAxis.of(model)
+    first, last = axis.numbers(start), axis.numbers(stop)
+    if first.ndim > 1 or last.ndim > 1:
+        raise ValueError("start and stop must be numbers or one-dimensional arrays")
+    first, last = np.broadcast_arrays(np.atleast_1d(first), np.atleast_1d(last))
+    if not np.all(np.isfinite(first) & np.isfinite(last)):
+        raise ValueError("times must be finite numbers")
+    if np.any(last < first):
+        raise ValueError("each stop must not be before its start")
+    return first.copy(), last.copy()
+
+
+def is_all(subjects: Any) -> bool:
+    """Whether the sum over all subjects is asked for."""
+    return isinstance(subjects, str) and subjects == "all"
+
+
+def is_label(subjects: Any) -> bool:
+    """One label rather than several: several come as a list, array or other sequence."""
+    many = isinstance(subjects, Sequence | np.ndarray) or hasattr(subjects, "tolist")
+    plain = isinstance(subjects, str | bytes | tuple | np.generic)
+    return subjects is not None and (plain or not many) and not is_all(subjects)
+
+
+def known_subjects(
+    model: Any, subjects: Any, history: PanelCounts | None
+) -> SubjectHistories | None:
+    """Histories of the subjects asked for, in that order; None for a new subject."""
+    if subjects is None:
+        return None
+    if history is not None and model.effect_ == "weight":
+        raise ValueError('history= needs gamma effects: effect="weight" knows fitted subjects only')
+    if history is None:
+        known = _fitted_subjects(model)
+    else:
+        known = SubjectHistories.of(model._adjusted(history))
+    if is_all(subjects):
+        return known
+    labels = [subjects] if is_label(subjects) else np.asarray(subjects, dtype=object).tolist()
+    return known.take(known.positions(labels))
+
+
+def _fitted_subjects(model: Any) -> SubjectHistories:
+    """What a fitted model keeps of its subjects."""
+    if getattr(model, "histories_", None) is not None:
+        return model.histories_  # type: ignore[no-any-return]
+    labels = getattr(model, "subjects_", None)
+    expected = getattr(model, "subject_expected_", None)
+    if labels is None or (expected is None and model.effect_ == "gamma"):
+        raise ValueError(
+            f"this {type(model).__name__} keeps no histories of its subjects; pass the panel as "
+            "history="
+        )
+    expected = np.ones(len(labels)) if expected is None else expected
+    return SubjectHistories.without_spans(labels, model.subject_totals_, expected)
+
+
+def covariate_rows(
+    model: Any,
+    known: SubjectHistories | None,
+    history: PanelCounts | None,
+    covariates: Mapping[str, Any] | None,
+) -> Floats | None:
+    """Centred covariates z of the subjects to forecast, (n, p); None without a formula.
+
+    A known subject keeps its own, those that vary over time at their last values.
+    """
+    effects = getattr(model, "coefficients_", None)
+    if covariates is not None and (effects is None or known is not None):
+        raise ValueError("covariates= is for a new subject, by a model with a formula")
+    if effects is None:
+        return None
+    if known is None:
+        return np.asarray(effects.profile(covariates or {})[None])
+    labels = known.subjects.tolist()
+    if history is None:
+        return np.asarray(effects.subject_design[model.histories_.positions(labels)])
+    own = design_rows(effects.design, history)[last_rows(history)]
+    return np.asarray(own[SubjectHistories.of(history).positions(labels)])
+
+
+def last_exposures(
+    model: Any, known: SubjectHistories | None, z: Floats | None = None
+) -> Floats | None:
+    """Units at risk of each known subject when it was last observed; None if nobody knows.
+
+    Histories hold exposures times the effects of covariates, which are taken out again with the
+    subjects' last covariates `z`.
+    """
+    if known is None or not len(known.span_stop):
+        return None
+    order = np.lexsort((known.span_stop, known.span_subject))
+    last = np.ones(len(known.subjects))
+    last[known.span_subject[order]] = known.span_exposure[order]
+    return last if z is None else np.asarray(last / np.exp(model.coefficients_.log_factor(z)))
+
+
+def exposures(
+    model: Any, exposure: Any, known: SubjectHistories | None, z: Floats | None
+) -> Floats:
+    """Units at risk during the windows: given, or ``"last"`` for those last observed."""
+    if isinstance(exposure, str):
+        last = last_exposures(model, known, z)
+        if exposure != "last" or last is None:
+            raise ValueError(
+                f'exposure must be a number, or "last" for known subjects of a Gaussian-process '
+                f"model, whose histories it keeps; found {exposure!r}"
+            )
+        return last
+    return per_subject(exposure, 1 if known is None else len(known.subjects))
+
+
+def per_subject(exposure: ArrayLike, n_subjects: int) -> Floats:
+    """Units at risk of each subject."""
+    units = np.asarray(exposure, dtype=np.float64)
+    if units.ndim > 1 or (units.ndim == 1 and len(units) != n_subjects):
+        raise ValueError(f"exposure must be one number or one per subject ({n_subjects})")
+    if not np.all(np.isfinite(units) & (units >= 0)):
+        raise ValueError("exposure must not be negative")
+    return np.broadcast_to(units, (n_subjects,))
+
+
+def seed_of(model: Any, random_state: int | None) -> int:
+    """The seed given, that of the model, or 0."""
+    if random_state is not None:
+        return random_state
+    own = getattr(model, "random_state", None)
+    return 0 if own is None else int(own)

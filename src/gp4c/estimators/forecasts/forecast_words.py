@@ -1,0 +1,115 @@
+"""Forecasts in words: the window, what of it is past, and how the curve goes on beyond the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.checks import few_digits
+from gp4c.data.subject_histories import SubjectHistories
+from gp4c.data.timeaxis import TimeAxis
+from gp4c.estimators.base import average_exposure
+from gp4c.plain import per
+
+Floats = NDArray[np.float64]
+
+
+def window_text(start: float, stop: float, axis: TimeAxis) -> str:
+    """Write a window: ``(24, 27] months``, with dates where times were dates."""
+    text = f"({few_digits(start)}, {few_digits(stop)}]" + (f" {axis.unit}" if axis.unit else "")
+    first, last = axis.date(start), axis.date(stop)
+    return text if first is None or last is None else f"{text} ({first} to {last})"
+
+
+def exposure_words(model: Any, asked: Any, units: Floats) -> str:
+    """Say what exposure a forecast is for, where subjects had exposures and nobody chose one."""
+    average = average_exposure(model)
+    if average == 1.0:
+        return ""
+    if isinstance(asked, str):
+        low, high = f"{units.min():.3g}", f"{units.max():.3g}"
+        return f"Exposure is as last observed, {low if low == high else f'{low} to {high}'}."
+    if np.ndim(asked) == 0 and float(asked) == 1.0:
+        return f"Exposure is 1; in the data it was {average:.3g} on average."
+    return ""
+
+
+def note_of(
+    model: Any, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str,
+    exposure: str = "",
+) -> str:  # fmt: skip
+    """Say what a forecast leaves out, what of it is past, and how the curve goes on.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    known : SubjectHistories or None
+        The subjects asked for; None for a new one.
+    start, stop : (W,) arrays
+    beyond : {"prior", "hold"}
+    exposure : str
+        What :func:`exposure_words` says.
+
+    Returns
+    -------
+    str
+        Empty if there is nothing to say.
+    """
+    said = _sentences(model, known, start, stop, beyond)
+    return " ".join([exposure, *said] if exposure else said)
+
+
+def _sentences(
+    model: Any, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str
+) -> Iterator[str]:
+    axis, (low, high) = TimeAxis.of(model), model.window_
+    end = _seen_until(known, high)
+    # time since entry begins anew with a new subject; the calendar does not
+    if (known is not None or axis.origin is not None) and start.min() < end:
+        yield (
+            f"The window begins before the end of what was observed, {_moment(end, axis)}: up to "
+            "there it is a repetition of the past, not a forecast of the future."
+        )
+    plugged_in = not hasattr(model, "posterior_")
+    if plugged_in:
+        yield f"The curve of this {type(model).__name__} is plugged in: its error is left out."
+    if np.all(start >= low) and np.all(stop <= high):
+        return
+    observed = window_text(low, high, axis)
+    if plugged_in:
+        yield f"Beyond {observed} it goes on as there."
+    else:
+        yield f"Beyond the observation window {observed} the rate {_going_on(model, stop, beyond)}"
+
+
+def _going_on(model: Any, stop: Floats, beyond: str) -> str:
+    """How the rate of a Gaussian process goes on beyond the window."""
+    low, high = model.window_
+    rate, unit = float(model.intensity(high if np.any(stop > high) else low)), model.time_unit_
+    if beyond == "hold":
+        return f"is held at its value at the end, {rate:.3g} {per(unit)}."
+    within = f"{model.length_scale_:.3g}" + (f" {unit}" if unit else "")
+    return (
+        f"returns from its value at the end, {rate:.3g}, to its long-run level, "
+        f'{_long_run(model):.3g} {per(unit)}, within about {within}; beyond="hold" keeps it at '
+        "its last value."
+    )
+
+
+def _seen_until(known: SubjectHistories | None, end: float) -> float:
+    """When the observation of the subjects ended; the window's end where that is not known."""
+    return end if known is None or not len(known.span_stop) else float(known.span_stop.max())
+
+
+def _moment(time: float, axis: TimeAxis) -> str:
+    """Write a time: as a date, else as ``53 months`` or ``time 53``."""
+    plain = f"{few_digits(time)} {axis.unit}" if axis.unit else f"time {few_digits(time)}"
+    return axis.date(time) or plain
+
+
+def _long_run(model: Any) -> float:
+    """E λ far from the data: scale · (g² + γ), averaged over the posterior."""
+    return float(model.posterior_.long_run_rate)

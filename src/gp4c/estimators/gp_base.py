@@ -1,0 +1,467 @@
+"""What GP4C and GP3 share: everything that a fitted posterior answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.estimators.reported_bounds import FittedBounds
+from gp4c.model.laws import EFFECTS, LAWS
+from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.forecasting import expected_integrals, integral_draws
+from gp4c.posterior.quantiles import simultaneous_level
+from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
+from gp4c.posterior.subject_counts import SubjectCounts
+from gp4c.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from gp4c.data.distinct import DistinctIntervals
+    from gp4c.data.panel import PanelCounts
+    from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.estimators.engine_fit import EngineData
+    from gp4c.inference.sampler.sampler_report import SamplerReport
+    from gp4c.inference.variational.bound import Bound
+
+Floats = NDArray[np.float64]
+
+#: draws per score, so that its Monte-Carlo error is small beside differences between models
+SCORE_DRAWS = 4000
+#: draws of the curve, and times in the window, behind a simultaneous band
+BAND_DRAWS, BAND_POINTS = 2000, 400
+#: most numbers held at once while scoring
+_SCORE_CHUNK = 20_000_000
+#: draws behind the mean curve with which a fit checks itself
+_CHECK_DRAWS = 256
+
+
+class IntensityPosterior(Protocol):
+    """What prediction needs of a posterior (see inference.posterior and inference.sampling)."""
+
+    def intensity(self, times: Floats) -> Floats:
+        """E λ at times."""
+        ...
+
+    def intensity_quantile(self, times: Floats, levels: Floats) -> Floats:
+        """Quantiles of λ, (levels, times)."""
+        ...
+
+    def intensity_lower(self, times: Floats, levels: Floats) -> Floats:
+        """Lower edges of bands of λ, (levels, times)."""
+        ...
+
+    def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
+        """Joint draws of λ, (size, times)."""
+        ...
+
+    def expected_integral(self, start: Floats, stop: Floats) -> Floats:
+        """E ∫ λ over intervals."""
+        ...
+
+    def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
+        """Quantiles of ∫ λ, (levels, intervals)."""
+        ...
+
+    def sample_integrals(
+        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator
+    ) -> Floats:
+        """Joint draws of ∫ λ, (size, intervals)."""
+        ...
+
+
+class GaussianProcessModel(FittedBounds):
+    """Prediction and scoring from a fitted posterior of λ."""
+
+    has_posterior = True
+    effect_options: ClassVar[Mapping[str, str | None]] = {
+        "auto": "auto", "none": None, "gamma": "gamma",
+    }  # fmt: skip
+    burst_options: ClassVar[Mapping[str, str | bool]] = {"auto": "auto", "yes": True, "no": False}
+
+    random_state: int | None
+    kernel: str
+    mean: str | float
+    hyper: str
+    method: str = "vi"
+    n_jobs: int | None = None
+    n_inducing: int | None
+    effect: str | None
+    bursts: str | bool
+    posterior_: IntensityPosterior
+    law_: str = "poisson"
+    effect_: str | None
+    frailty_shape_: float
+    frailty_variance_: float
+    burst_size_: float
+    evidences_: Mapping[str, float]
+    subjects_: NDArray[Any]
+    subject_totals_: Floats
+    subject_effects_: Floats | None
+    histories_: SubjectHistories
+    history_: Floats
+    sampler_: SamplerReport | None
+    terms_: Bound | None
+    length_scale_: float
+    variance_: float
+    mean_: float
+    n_inducing_: int
+    log_evidence_: float
+    #: what a default fit was fitted to; None for others, and for models read from a file
+    _engine_data: EngineData | None = None
+    _plugs_in = False
+
+    @property
+    def has_evidence(self) -> bool:
+        """Whether `log_evidence_` has the hyper-parameters integrated out."""
+        return self.hyper == "integrate" and isinstance(self._posterior(), CurveDraws)
+
+    # -- curves -----------------------------------------------------------------------------
+
+    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+        """Posterior mean of the intensity λ(t), in events per unit of time and exposure.
+
+        Parameters
+        ----------
+        t : float or array
+            Times; a float gives a float, an array an array of its shape.
+        extrapolate : bool
+            Allow times outside the window, where the model returns to its prior.
+        """
+        return self._evaluate(t, self._posterior().intensity, extrapolate)
+
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+        """Posterior mean of Λ(t), the expected number of events from the window's start to t."""
+
+        def function(times: Floats) -> Floats:
+            return self._signed(times, self._posterior().expected_integral)
+
+        return self._evaluate(t, function, extrapolate)
+
+    def intensity_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of λ: (low, high), each shaped like `t`.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Posterior probability between the two curves.
+        kind : {"pointwise", "simultaneous"}
+            Probability at each time, with equal tails; or of the whole curve over the window to
+            lie between the two, which is wider. The band of a variational fit begins at zero where
+            f may be zero.
+        """
+        posterior = self._posterior()
+        levels = self._tails(level, kind, lambda x: self._draw_intensities(posterior, x))
+
+        def at(edge: Callable[[Floats, Floats], Floats], p: float) -> Any:
+            return self._evaluate(t, lambda x: edge(x, np.array([p]))[0], extrapolate)
+
+        return at(posterior.intensity_lower, levels[0]), at(posterior.intensity_quantile, levels[1])
+
+    def cumulative_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`.
+
+        Quantiles are those of the weighted draws; of a variational posterior they come from Jensen
+        and Solomon's law with the exact first three cumulants (docs/maths.md, section 7).
+        """
+        posterior = self._posterior()
+        levels = self._tails(level, kind, lambda x: self._draw_cumulatives(posterior, x))
+        quantile = posterior.integral_quantile
+
+        def at(p: float) -> Any:
+            def function(times: Floats) -> Floats:
+                return self._signed(times, lambda a, b: quantile(a, b, np.array([p]))[0])
+
+            return self._evaluate(t, function, extrapolate)
+
+        low, high = at(levels[0]), at(levels[1])
+        return np.minimum(low, high)[()], np.maximum(low, high)[()]  # before the window Λ < 0
+
+    def sample_intensity(
+        self,
+        t: ArrayLike,
+        size: int,
+        random_state: int | None = None,
+        *,
+        extrapolate: bool = False,
+    ) -> Floats:
+        """Joint posterior draws of λ at the times `t`, shape (size, len(t))."""
+        times = np.atleast_1d(self._inside(t, extrapolate)).ravel()
+        rng = np.random.default_rng(self._seed(random_state))
+        return self._posterior().sample_intensity(times, size, rng)
+
+    def expected_counts(
+        self,
+        start: ArrayLike,
+        stop: ArrayLike,
+        *,
+        extrapolate: bool = False,
+    ) -> Any:
+        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        first = self._inside(start, extrapolate)
+        last = self._inside(stop, extrapolate)
+        first, last = np.broadcast_arrays(first, last)
+        if np.any(last < first):
+            raise ValueError("each stop must not be before its start")
+        values = self._posterior().expected_integral(first.ravel(), last.ravel())
+        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+
+    def to_arviz(self, panel: PanelCounts | None = None, **options: Any) -> Any:
+        """Draws of f, λ, Λ, hyper-parameters and frailties, and subjects' likelihoods, for ArviZ.
+
+        The options are those of :func:`gp4c.files.arviz_export.to_arviz`. A model read from a
+        file knows its subjects but not the rows: pass the `panel` of the fit to have these too.
+        """
+        from gp4c.files.arviz_export import to_arviz
+
+        self._check_fitted()
+        return to_arviz(self, panel, **options)
+
+    # -- scores -----------------------------------------------------------------------------
+
+    def score(
+        self,
+        panel: PanelCounts,
+        y: None = None,
+        *,
+        joint: bool = True,
+        constant: bool = False,
+        new_subjects: bool = False,
+        n_draws: int = SCORE_DRAWS,
+    ) -> float:
+        """Log-likelihood of the counts of these subjects, the paper's L_test (Appendix D).
+
+        The mean over posterior draws of the likelihood, on the log scale. Σ ln m! is left out.
+
+        Parameters
+        ----------
+        panel : PanelCounts
+        joint : bool
+            One log-mean over draws for all subjects together (the paper's formula); False sums
+            the subjects' own log-means.
+        constant : bool
+            Add −Σ ln m!.
+        new_subjects : bool
+            For ``effect="weight"`` only: the paper refits the weights to the scored subjects'
+            own counts, which is no prediction; True averages over the weights of the fitted
+            subjects instead.
+        n_draws : int
+            Draws, placed where posterior and scored counts meet; seeded, so that the same call
+            gives the same number.
+
+        See Also
+        --------
+        score_with_error : the same with its Monte-Carlo standard error.
+        """
+        value, _ = self.score_with_error(
+            panel, joint=joint, constant=constant, new_subjects=new_subjects, n_draws=n_draws
+        )
+        return value
+
+    def score_with_error(
+        self,
+        panel: PanelCounts,
+        *,
+        joint: bool = True,
+        constant: bool = False,
+        new_subjects: bool = False,
+        n_draws: int = SCORE_DRAWS,
+    ) -> tuple[float, float]:
+        """The score and the Monte-Carlo standard error of it."""
+        extra = -panel.log_factorials if constant else 0.0
+        if joint and not (new_subjects and self.effect_ == "weight"):
+            value, uncertainty = self._joint_score(panel, n_draws)
+            return value + extra, uncertainty
+        values = self._log_likelihood_draws(panel, n_draws, new_subjects)
+        if joint:
+            total, error = log_mean_exp(values.sum(axis=1))
+        else:
+            each, errors = log_mean_exp(values)
+            total, error = each.sum(), np.sqrt((errors**2).sum())
+        return float(total) + extra, float(error)
+
+    def score_subjects(
+        self, panel: PanelCounts, *, new_subjects: bool = False, n_draws: int = SCORE_DRAWS
+    ) -> Floats:
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        return log_mean_exp(self._log_likelihood_draws(panel, n_draws, new_subjects))[0]
+
+    def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
+        """Log-likelihood of all counts together, and its Monte-Carlo standard error."""
+        if self._engine_data is not None:
+            from gp4c.estimators.engine_fit import joint_score
+
+            with one_blas_thread():
+                found = joint_score(self, self._engine_data, panel, self._covariates_of(panel))
+            if found is not None:
+                return found
+        from gp4c.posterior.joint_score import CountLaw, joint_log_likelihood
+        from gp4c.posterior.mixture import Posterior
+
+        posterior = self._posterior()
+        if not isinstance(posterior, Posterior):  # draws are all there is
+            value, error = log_mean_exp(
+                self._log_likelihood_draws(panel, n_draws, False).sum(axis=1)
+            )
+            return float(value), float(error)
+        distinct, rows = self._scored(panel)
+        with one_blas_thread():
+            law = CountLaw(
+                rows, self.effect_, self.frailty_shape_, self._own_weights(rows, distinct)
+            )
+            rng = np.random.default_rng(self._seed(None))
+            return joint_log_likelihood(posterior, distinct.start, distinct.stop, law, n_draws, rng)
+
+    def _scored(self, panel: PanelCounts) -> tuple[DistinctIntervals, ScoredRows]:
+        self._inside([panel.start.min(), panel.stop.max()], extrapolate=False)
+        distinct = panel.distinct()
+        return distinct, ScoredRows(
+            panel.count.astype(float), panel.exposure, panel.subject_index, distinct.inverse,
+            panel.n_subjects,
+        )  # fmt: skip
+
+    def _log_likelihood_draws(self, panel: PanelCounts, n_draws: int, new_subjects: bool) -> Floats:
+        """ln p(counts of subject k | draw s), shape (draws, subjects)."""
+        posterior = self._posterior()
+        if isinstance(posterior, CurveDraws):
+            return self._law_draws(posterior, panel, n_draws)
+        distinct, rows = self._scored(panel)
+        rng = np.random.default_rng(self._seed(None))
+        chunk = max(1, min(n_draws, _SCORE_CHUNK // max(panel.n_intervals, 1)))
+        parts = []
+        with one_blas_thread():
+            for first in range(0, n_draws, chunk):
+                size = min(chunk, n_draws - first)
+                integrals = self._posterior().sample_integrals(
+                    distinct.start, distinct.stop, size, rng
+                )
+                parts.append(self._given_integrals(rows, integrals, distinct, new_subjects))
+        return np.concatenate(parts)
+
+    def _law_draws(self, posterior: CurveDraws, panel: PanelCounts, n_draws: int) -> Floats:
+        """The same from weighted draws, under the law of the fit."""
+        self._inside([panel.start.min(), panel.stop.max()], extrapolate=False)
+        z = self._covariates_of(panel)
+        counts = SubjectCounts.of(panel, LAWS[self.law_], EFFECTS[self.effect_], z)
+        rng = np.random.default_rng(self._seed(None))
+        who = posterior.choose(n_draws, rng)
+        chunk = max(1, min(n_draws, _SCORE_CHUNK // max(panel.n_intervals, 1)))
+        parts = []
+        with one_blas_thread():
+            for first in range(0, n_draws, chunk):
+                some = who[first : first + chunk]
+                integrals = posterior.integrals_of(counts.start, counts.stop, some, rng)
+                beta = None if z is None else posterior.coefficients[:, some]
+                parts.append(counts.log_likelihoods(integrals, posterior.params[:, some], beta).T)
+        return np.concatenate(parts)
+
+    def _given_integrals(
+        self, rows: ScoredRows, integrals: Floats, distinct: Any, new_subjects: bool
+    ) -> Floats:
+        if new_subjects and self.effect_ == "weight" and self.subject_effects_ is not None:
+            known = self.subject_effects_
+            each = [
+                subject_log_likelihoods(rows, integrals, weights=np.full(rows.n_subjects, w))
+                for w in known
+            ]
+            return log_mean_exp(np.array(each))[0]
+        return subject_log_likelihoods(
+            rows, integrals, effect=self.effect_, shape=self.frailty_shape_,
+            weights=self._own_weights(rows, distinct),
+        )  # fmt: skip
+
+    def _own_weights(self, rows: ScoredRows, distinct: DistinctIntervals) -> Floats | None:
+        """Free weights refitted to the scored subjects themselves; None without weights."""
+        if self.effect_ != "weight":
+            return None
+        mean = self._posterior().expected_integral(distinct.start, distinct.stop)
+        expected = rows.expected(mean[None])[0]
+        return np.asarray(np.maximum(1e-6, rows.totals / np.maximum(expected, 1e-300)))
+
+    # -- helpers ----------------------------------------------------------------------------
+
+    def band_text(self) -> str:
+        """Quantiles of the posterior."""
+        return (
+            "Bands are pointwise credible intervals with equal tails. The band of the rate begins "
+            "at zero where the rate may be zero."
+        )
+
+    def _check_curve(self, times: Floats) -> Floats:
+        posterior = self._posterior()
+        if not isinstance(posterior, CurveDraws):
+            return super()._check_curve(times)
+        start, rng = np.full_like(times, self.window_[0]), np.random.default_rng(0)
+        who = posterior.choose(_CHECK_DRAWS, rng)
+        return np.asarray(posterior.integrals_of(start, times, who, rng).mean(axis=1))
+
+    def _curve_draws(
+        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator, beyond: str
+    ) -> tuple[Floats, Floats, Floats]:
+        posterior = self._posterior()
+        if isinstance(posterior, CurveDraws):
+            who = posterior.choose(size, rng)
+            how = posterior.held_integrals if beyond == "hold" else posterior.integrals_of
+            integrals = how(start, stop, who, rng)
+            return integrals, posterior.params[:, who], posterior.coefficients[:, who]
+        draws = integral_draws(posterior, start, stop, size, rng, beyond).T
+        return draws, np.repeat(self._point_params(), size, axis=1), np.zeros((0, size))
+
+    def _mean_integrals(self, start: Floats, stop: Floats, beyond: str) -> Floats:
+        return expected_integrals(self._posterior(), start, stop, beyond)
+
+    def _posterior(self) -> IntensityPosterior:
+        """The posterior, or a clear error before ``fit``."""
+        self._check_fitted()
+        return self.posterior_
+
+    def _seed(self, random_state: int | None) -> int:
+        if random_state is not None:
+            return random_state
+        return self.random_state if self.random_state is not None else 0
+
+    def _tails(
+        self, level: float, kind: str, draw: Callable[[Floats], Floats]
+    ) -> tuple[float, float]:
+        """Tail probabilities of a band; a simultaneous one uses draws of the curve."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must be between 0 and 1, not {level!r}")
+        if kind not in ("pointwise", "simultaneous"):
+            raise ValueError(f"kind must be 'pointwise' or 'simultaneous', not {kind!r}")
+        self._check_fitted()
+        if kind == "simultaneous":
+            inner = np.linspace(*self.window_, BAND_POINTS + 1)[1:]  # Λ is 0 at the start
+            with one_blas_thread():
+                level = simultaneous_level(draw(inner), level)
+        return (1 - level) / 2, (1 + level) / 2
+
+    def _draw_intensities(self, posterior: IntensityPosterior, times: Floats) -> Floats:
+        rng = np.random.default_rng(self._seed(None))
+        return posterior.sample_intensity(times, BAND_DRAWS, rng)
+
+    def _draw_cumulatives(self, posterior: IntensityPosterior, times: Floats) -> Floats:
+        rng = np.random.default_rng(self._seed(None))
+        start = np.full_like(times, self.window_[0])
+        return posterior.sample_integrals(start, times, BAND_DRAWS, rng)
+
+    def _signed(self, times: Floats, integral: Any) -> Floats:
+        """∫ from the window's start to each time; negative for times before it."""
+        origin = np.full_like(times, self.window_[0])
+        before = times < origin
+        value = integral(np.minimum(times, origin), np.maximum(times, origin))
+        return np.asarray(np.where(before, -value, value))

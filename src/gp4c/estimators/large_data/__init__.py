@@ -1,0 +1,1 @@
+"""Fits to more rows than fit: sums stand for them, or expansions of their likelihood."""

@@ -1,0 +1,132 @@
+"""Default fits to panels in memory, of any size.
+
+Equal rows are one, so that a million rows with monthly visits are few. Where they are not, the
+likelihood is expanded at its mode; if that is not close enough, Poisson counts go by sums on nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from gp4c.data.tables.sources import ArraySource
+from gp4c.estimators.engine_fit import EngineData, fit_engine, given_mean, run_engine
+from gp4c.estimators.large_data.summed_fit import MOST_CELLS, MOST_ERROR, fit_sums
+from gp4c.inference.engine.posterior_fit import EngineFit, Laws, Say
+from gp4c.large.expanded_cells import ManyRows
+from gp4c.large.resolved import SummedPanel
+from gp4c.large.streaming import sum_source
+from gp4c.model.cells import Cells
+from gp4c.model.laws import CountLaw, SubjectEffect
+from gp4c.model.observed_cells import panel_rows
+
+#: rows with several events up to which they are fitted as they are, without effects of subjects
+#: and with: fits of these sizes take about 3 s
+MOST_ROWS, MOST_HARD_ROWS = 30_000, 6_000
+#: rows with several events up to which they are fitted after all if an expansion is not close
+MOST_EXACT_ROWS = 30_000
+#: nats on a sample of subjects behind the best law from which a law is given up
+_FAR_BEHIND = 15.0
+
+
+def fit_panel(
+    model: Any, data: EngineData, laws: list[Laws], say: Say | None = None
+) -> tuple[EngineFit, dict[str, Any] | None]:
+    """Fit rows in memory; also what stands for them, None if they stand for themselves."""
+    if data.events is not None or data.z is not None:
+        return fit_engine(model, data, laws, say), None
+    return _LargePanel(model, data, say or (lambda text: None)).fit(laws)
+
+
+@dataclass(frozen=True)
+class _LargePanel:
+    """A panel, and the forms in which it is fitted."""
+
+    model: Any
+    data: EngineData
+    say: Say
+
+    def fit(self, laws: list[Laws]) -> tuple[EngineFit, dict[str, Any] | None]:
+        """Choose laws on a sample of subjects, then fit those that are not far behind."""
+        cells = {pair: self.data.cells(*pair) for pair in laws}
+        if all(_bearable(one) for one in cells.values()):
+            return run_engine(self.model, lambda *pair: cells[pair], laws, self.say), None
+        kept, behind = self._plausible(laws)
+        fit, described = self._by_law(cells, kept)
+        top = fit.weighted.log_evidence
+        scale = self.data.n_subjects / self.many.small_sample().n_subjects
+        for (law, effect), gap in behind.items():  # as far behind as the sample says
+            fit.evidences.setdefault((law.name, effect.name), top - scale * gap)
+        return fit, described
+
+    def _plausible(self, laws: list[Laws]) -> tuple[list[Laws], dict[Laws, float]]:
+        """Laws to fit, and nats by which the others are behind on a sample."""
+        if len(laws) == 1:
+            return laws, {}
+        found = self.many.sample_evidences(laws, self.say)
+        top = max(found.values())
+        kept = [pair for pair in laws if found[pair] > top - _FAR_BEHIND]
+        return kept, {pair: top - found[pair] for pair in laws if pair not in kept}
+
+    def _by_law(
+        self, cells: dict[Laws, Cells], laws: list[Laws]
+    ) -> tuple[EngineFit, dict[str, Any] | None]:
+        """Each law by its cells or by an expansion; what to do if that is not close enough."""
+
+        def observe(law: CountLaw, effect: SubjectEffect) -> Cells:
+            one = cells[law, effect]
+            return one if _bearable(one) else self.many.expanded((law, effect), self.say)
+
+        fit = run_engine(self.model, observe, laws, self.say)
+        used, n_rows = fit.task.likelihood.cells, len(cells[fit.laws].rows.count)
+        if used.expansion is None:
+            return fit, None
+        error = self.many.error(fit)
+        if error > MOST_ERROR and not n_rows:
+            self.say(f"sums on nodes: the expansion is {error:.1g} nats off")
+            return fit_sums(self.model, self._summed(fit.laws[1]), [fit.laws], self.say)
+        if error > MOST_ERROR and n_rows <= MOST_EXACT_ROWS:
+            self.say(f"fitting the rows: the expansion is {error:.1g} nats off")
+            return run_engine(self.model, lambda *pair: cells[pair], [fit.laws], self.say), None
+        return fit, self._described(fit, error)
+
+    def _described(self, fit: EngineFit, error: float) -> dict[str, Any]:
+        """What stands for the rows, and how closely."""
+        cells = fit.task.likelihood.cells
+        length = self.data.window[1] - self.data.window[0]
+        assert self.data.panel is not None
+        return {
+            "method": "expansion",
+            "n_rows": self.data.panel.n_intervals,
+            "n_intervals": len(cells.start),
+            "resolution": cells.resolution * length,
+            "error": error,
+            "relative_error": error / max(abs(fit.weighted.log_evidence), 1.0),
+        }
+
+    @cached_property
+    def many(self) -> ManyRows:
+        """The rows, some subjects at a time."""
+        rows, n_subjects = panel_rows(self.data.panel, self.data.window, None)
+        return ManyRows.of(
+            rows, n_subjects, self.data.window, kernel=self.model.kernel,
+            n_inducing=self.model.n_inducing, mean=given_mean(self.model),
+        )  # fmt: skip
+
+    def _summed(self, effect: SubjectEffect) -> SummedPanel:
+        """The sums."""
+        assert self.data.panel is not None
+        sums = sum_source(ArraySource(self.data.panel), effect=effect.name, say=self.say)
+        model = self.model
+        return SummedPanel(
+            sums, self.data.window, model.kernel, model.n_inducing, given_mean(model)
+        )
+
+
+def _bearable(cells: Cells) -> bool:
+    """Whether a fit to these cells takes a few seconds."""
+    if len(cells.hard):
+        return len(cells.rows.count) <= MOST_HARD_ROWS
+    n_rows, size = len(cells.rows.count), len(cells.start) + cells.n_owners
+    return n_rows <= MOST_ROWS and size <= MOST_CELLS

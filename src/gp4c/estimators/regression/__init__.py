@@ -1,0 +1,1 @@
+"""Fits with covariates."""

@@ -1,0 +1,249 @@
+"""Curves, bands and scores that know of covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.posterior.draws import CurveDraws
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.data.panel import PanelCounts
+    from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.estimators.regression.covariate_effects import CovariateEffects
+
+Floats = NDArray[np.float64]
+Covariates = Mapping[str, Any]
+
+
+class CovariateModel(GaussianProcessModel):
+    """Prediction from a fitted posterior and fitted coefficients."""
+
+    coefficients_: CovariateEffects | None
+    histories_: SubjectHistories
+
+    @property
+    def effects_(self) -> pd.DataFrame:
+        """Effects of the covariates, one row each; empty without a formula.
+
+        Columns: covariate, coefficient, se (model-based), robust_se (sandwich over subjects),
+        rate_ratio, low, high (95%), z and p_value; the last four use the robust error, which is
+        right also where counts are overdispersed. See :meth:`effect_table` for other levels.
+        """
+        return self.effect_table()
+
+    def effect_table(self, level: float = 0.95, *, errors: str = "robust") -> pd.DataFrame:
+        """Effects of the covariates at another level, or with other intervals.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Level of the intervals of the rate ratios.
+        errors : {"robust", "model", "jackknife"}
+            Standard errors behind intervals, z and p-values: the sandwich over subjects; those of
+            the model, which rely on its law of the counts; or the jackknife over subjects, a
+            little larger and better than the sandwich for fewer than about 100 subjects.
+        """
+        from gp4c.estimators.regression.covariate_effects import (
+            no_effects,  # only now: most fits have no covariates
+        )
+
+        self._check_fitted()
+        known = self._effects()
+        return no_effects() if known is None else known.table(level, errors)
+
+    def effects_in_words(self, level: float = 0.95) -> str:
+        """One sentence per covariate: factor, interval, p-value, probability; see `effects_`."""
+        self._check_fitted()
+        words = import_module("gp4c.reporting.effect_rows")  # reporting stands after models
+        return str(words.effects_in_words(self, level))
+
+    def subject_effect_table(self, level: float = 0.95) -> pd.DataFrame:
+        """Effects of the fitted subjects with intervals, one row each.
+
+        Columns: subject, events, expected (at effect 1), effect (posterior mean, as in
+        `subject_effects_`), low, high; see :mod:`gp4c.estimators.subject_effects`.
+        """
+        from gp4c.estimators.subject_effects import subject_effect_table
+
+        self._check_fitted()
+        return subject_effect_table(self, level)
+
+    # -- curves -----------------------------------------------------------------------------
+
+    def intensity(
+        self,
+        t: ArrayLike,
+        *,
+        covariates: Covariates | None = None,
+        subjects: Any = None,
+        extrapolate: bool = False,
+    ) -> Any:
+        """Posterior mean of the intensity λ(t), in events per unit of time and exposure.
+
+        Parameters
+        ----------
+        t : float or array
+            Times; a float gives a float, an array an array of its shape.
+        covariates : dict, optional
+            Column to value, such as ``{"treatment": "thiotepa"}``: the intensity at these
+            covariates, those not named at their average. Without it, all at their average.
+        subjects : label or list of labels, optional
+            Known subjects instead: λ times the posterior mean of their effect and their own
+            covariates; a list gives one row per subject.
+        extrapolate : bool
+            Allow times outside the window, where the model returns to its prior.
+        """
+        self._check_subjects(covariates, subjects)
+        curve = GaussianProcessModel.intensity(self._at(covariates), t, extrapolate=extrapolate)
+        return curve if subjects is None else self._for_subjects(curve, subjects)
+
+    def cumulative(
+        self,
+        t: ArrayLike,
+        *,
+        covariates: Covariates | None = None,
+        subjects: Any = None,
+        extrapolate: bool = False,
+    ) -> Any:
+        """Posterior mean of Λ(t), the expected number of events from the window's start to t.
+
+        The options are those of :meth:`intensity`.
+        """
+        self._check_subjects(covariates, subjects)
+        curve = GaussianProcessModel.cumulative(self._at(covariates), t, extrapolate=extrapolate)
+        return curve if subjects is None else self._for_subjects(curve, subjects)
+
+    def expected_counts(
+        self,
+        start: ArrayLike,
+        stop: ArrayLike,
+        *,
+        covariates: Covariates | None = None,
+        subjects: Any = None,
+        extrapolate: bool = False,
+    ) -> Any:
+        """Expected number of events in each (start, stop] for a subject with unit exposure.
+
+        The options are those of :meth:`intensity`.
+        """
+        self._check_subjects(covariates, subjects)
+        counts = GaussianProcessModel.expected_counts(
+            self._at(covariates), start, stop, extrapolate=extrapolate
+        )
+        return counts if subjects is None else self._for_subjects(counts, subjects)
+
+    def intensity_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        covariates: Covariates | None = None,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of λ: (low, high), each shaped like `t`.
+
+        Parameters
+        ----------
+        level : float in (0, 1)
+            Posterior probability between the two curves.
+        kind : {"pointwise", "simultaneous"}
+            Probability at each time, with equal tails; or of the whole curve over the window to
+            lie between the two, which is wider.
+        covariates : dict, optional
+            As in :meth:`intensity`; coefficients and curve are uncertain together.
+        """
+        return GaussianProcessModel.intensity_band(
+            self._at(covariates), t, level, kind, extrapolate=extrapolate
+        )
+
+    def cumulative_band(
+        self,
+        t: ArrayLike,
+        level: float = 0.95,
+        kind: str = "pointwise",
+        *,
+        covariates: Covariates | None = None,
+        extrapolate: bool = False,
+    ) -> tuple[Any, Any]:
+        """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`."""
+        return GaussianProcessModel.cumulative_band(
+            self._at(covariates), t, level, kind, extrapolate=extrapolate
+        )
+
+    def sample_intensity(
+        self,
+        t: ArrayLike,
+        size: int,
+        random_state: int | None = None,
+        *,
+        covariates: Covariates | None = None,
+        extrapolate: bool = False,
+    ) -> Floats:
+        """Joint posterior draws of λ at the times `t`, shape (size, len(t)).
+
+        With `covariates` (see :meth:`intensity`) the coefficients are drawn too.
+        """
+        return GaussianProcessModel.sample_intensity(
+            self._at(covariates), t, size, random_state, extrapolate=extrapolate
+        )
+
+    # -- helpers ----------------------------------------------------------------------------
+
+    def _covariates_of(self, panel: PanelCounts) -> Floats | None:
+        from gp4c.data.formulas.covariate_rows import design_rows
+
+        known = self._effects()
+        return None if known is None else design_rows(known.design, panel)
+
+    def _effects(self) -> CovariateEffects | None:
+        return getattr(self, "coefficients_", None)
+
+    def _adjusted(self, panel: PanelCounts) -> PanelCounts:
+        """The panel with the covariates' effects in its exposure."""
+        known = self._effects()
+        return panel if known is None else known.adjust(panel)
+
+    def _profile(self, covariates: Covariates) -> tuple[CovariateEffects, Floats]:
+        known = self._effects()
+        if known is None:
+            raise ValueError("covariates= needs a model with covariates: GP4C(formula=...)")
+        return known, known.profile(covariates)
+
+    def _at(self, covariates: Covariates | None) -> CovariateModel:
+        """The model at chosen covariates: every draw of the curve times its own exp(βᵀz)."""
+        if covariates is None:
+            return self
+        _, z = self._profile(covariates)
+        posterior = self._posterior()
+        assert isinstance(posterior, CurveDraws)  # a formula is fitted by draws
+        view = object.__new__(type(self))
+        vars(view).update(vars(self))
+        view.posterior_ = posterior.multiplied(np.exp(z @ posterior.coefficients))
+        return view
+
+    def _check_subjects(self, covariates: Covariates | None, subjects: Any) -> None:
+        if subjects is not None and covariates is not None:
+            raise ValueError("covariates= and subjects= exclude each other")
+
+    def _for_subjects(self, curve: Any, subjects: Any) -> Any:
+        several = isinstance(subjects, list | np.ndarray)
+        labels = list(subjects) if several else [subjects]
+        places = self.histories_.positions(labels)
+        factors = np.ones(len(places))
+        if self.subject_effects_ is not None:
+            factors = self.subject_effects_[places]
+        known = self._effects()
+        if known is not None:
+            factors = factors * np.exp(known.log_factor(known.subject_design[places]))
+        if not several:
+            return float(factors[0]) * curve
+        return np.multiply.outer(factors, np.asarray(curve))

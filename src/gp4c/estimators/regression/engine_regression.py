@@ -1,0 +1,120 @@
+"""The default fit with covariates: coefficients are part of the posterior.
+
+Model-based standard errors are those of the draws. Robust ones are the sandwich over subjects at
+the mode, for all coordinates at once: with G the inverse of minus the Hessian, s_k the gradient of
+subject k's log-likelihood and P the prior's precision,
+
+    cov = G (Σ s_k s_kᵀ + P) G ,
+
+and the jackknife leaves each subject out with one Newton step (docs/maths_covariates.md).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.formulas.covariate_rows import design_rows, last_rows, learn_design
+from gp4c.estimators.engine_fit import EngineData, candidates, fit_engine, store_engine
+from gp4c.estimators.regression.covariate_effects import CovariateEffects
+from gp4c.estimators.regression.estimable import check_estimable
+from gp4c.inference.engine.climb import Mode
+from gp4c.model.quadrature import Grid, IntervalIntegrals
+from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.subject_counts import SubjectCounts
+
+if TYPE_CHECKING:
+    from gp4c.data.events import RecurrentEvents
+    from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.gp4c import GP4C
+
+Floats = NDArray[np.float64]
+
+#: step of the differences that give the subjects' gradients
+_STEP = 1e-4
+#: most leverage of a subject in the jackknife
+_MOST_LEVERAGE = 0.9
+
+
+def fit_covariates(model: GP4C, panel: PanelCounts, events: RecurrentEvents | None) -> None:
+    """Fit curve, laws and coefficients together, and store all of it."""
+    if events is not None:
+        raise ValueError("formula= and events= do not go together")
+    assert model.formula is not None
+    design, panel = learn_design(panel, model.formula, model.missing)
+    rows = design_rows(design, panel)
+    check_estimable(panel, rows, design)
+    data = EngineData.with_covariates(panel, rows)
+    fit = fit_engine(model, data, candidates(model.effect, model.bursts, data))
+    assert data.scale is not None
+    beta, covariance = _moments(fit.draws(model.kernel, data.scale))
+    robust, jackknife = robust_covariances(fit.lattice.best.mode, data)
+    model.coefficients_ = CovariateEffects(
+        design, beta, covariance, robust, jackknife, rows[last_rows(panel)]
+    )
+    model._keep_time_axis(panel)
+    store_engine(model, data, fit)
+    model._engine_data = data
+
+
+def _moments(draws: CurveDraws) -> tuple[Floats, Floats]:
+    """Posterior mean and covariance of the coefficients."""
+    mean = draws.coefficients @ draws.weights
+    off = draws.coefficients - mean[:, None]
+    return mean, (off * draws.weights) @ off.T
+
+
+def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats]:
+    """Sandwich and jackknife covariances of the coefficients, (p, p) each."""
+    land = mode.landscape
+    assert data.scale is not None
+    at = land.derivatives(mode.x[:, None], np.array([mode.u]))
+    bread = np.linalg.inv(-at.hessian[0])
+    scores = _subject_scores(mode, data)
+    n = scores.shape[1]
+    prior = _prior_precision(mode)
+    influence = bread @ scores  # (D, K)
+    b = slice(land.dimension - land.task.n_beta, land.dimension)
+    scale = np.outer(data.scale, data.scale)
+    from_prior = bread @ (prior[:, None] * bread)
+    few = n / max(n - land.task.n_beta - 1, 1)  # subjects, not rows, are independent
+    robust = few * (influence @ influence.T) + from_prior
+    leverage = np.minimum((scores * influence).sum(axis=0), _MOST_LEVERAGE)
+    left_out = influence / (1.0 - leverage)
+    jackknife = left_out @ left_out.T + from_prior
+    return robust[b, b] * scale, jackknife[b, b] * scale
+
+
+def _prior_precision(mode: Mode) -> Floats:
+    """Precision of the prior of each coordinate."""
+    land, likelihood = mode.landscape, mode.landscape.task.likelihood
+    both = (*likelihood.effect.parameters, *likelihood.law.parameters)
+    scales = [q.deviation for q in both]
+    level = land.task.level_prior(np.array([mode.u]))[1]
+    return np.concatenate(
+        [np.ones(land.size), [level**-2.0], np.array(scales) ** -2.0, np.ones(land.task.n_beta)]
+    )
+
+
+def _subject_scores(mode: Mode, data: EngineData) -> Floats:
+    """Gradient of each subject's log-likelihood at the mode, (D, K), by central differences."""
+    land = mode.landscape
+    likelihood, window = land.task.likelihood, data.window
+    assert data.panel is not None
+    counts = SubjectCounts.of(data.panel, likelihood.law, likelihood.effect, data.z)
+    shifts = _STEP * np.eye(land.dimension)
+    x = mode.x[:, None] + np.concatenate([shifts, -shifts], axis=1)
+    u = np.full(x.shape[1], mode.u)
+    _, level, params, beta = land.parts(x)
+    grid = Grid.on(np.linspace(0.0, 1.0, max(land.size, 2)), 8)
+    length = window[1] - window[0]
+    integrals = IntervalIntegrals(
+        grid, (counts.start - window[0]) / length, (counts.stop - window[0]) / length
+    )
+    square = np.exp(level) * land.curve_at(grid.nodes, x, u) ** 2
+    rate = likelihood.cells.rate
+    values = counts.log_likelihoods(rate * integrals.apply(square), params, beta)
+    up, down = np.split(values, 2, axis=1)
+    return np.asarray(((up - down) / (2 * _STEP)).T)

@@ -1,0 +1,1 @@
+"""The default engine: find the modes, then weigh draws around them exactly."""

@@ -1,0 +1,150 @@
+"""The mixture from which draws are taken: a Gaussian around each mode, with heavier tails.
+
+Around a mode, in (ξ, l, …), level and parameters of the laws have a multivariate t law, and the
+curve with the coefficients has a Gaussian given them. A quarter of the draws of the curve comes
+from a wider Gaussian, stretched towards the prior where the data are strong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
+from scipy.special import gammaln
+
+from gp4c.inference.engine.climb import Mode
+from gp4c.inference.engine.landscape import Landscape
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: degrees of freedom of level and parameters
+TAILS = 6.0
+#: share of the wider Gaussian, how far it goes from the data's precision to the prior's, and the
+#: share of the prior's precision that it keeps
+WIDE_SHARE, _TOWARDS_PRIOR, _BELOW_PRIOR = 0.25, 0.4, 0.8
+
+
+@dataclass(frozen=True)
+class Component:
+    """One mode's law: x = centre + map of (e, z), e a t vector, z a Gaussian one."""
+
+    landscape: Landscape
+    u: float
+    centre: Floats
+    rho: float
+    tail_factor: Floats  # lower factor of the covariance of (l, parameters)
+    regression: Floats  # of (ξ, β) on them
+    axes: Floats  # of the precision of (ξ, β) given them
+    precision: Floats
+
+    @classmethod
+    def around(cls, mode: Mode) -> Component:
+        """The law around a mode."""
+        land = mode.landscape
+        tail, curve = _tail(land), _curve(land)
+        root = mode.axes / np.sqrt(mode.precision)
+        covariance = root @ root.T
+        inner = covariance[np.ix_(tail, tail)]
+        whole = (mode.axes * mode.precision) @ mode.axes.T
+        precision, axes = np.linalg.eigh(whole[np.ix_(curve, curve)])
+        return cls(
+            landscape=land,
+            u=mode.u,
+            centre=mode.x,
+            rho=mode.rho,
+            tail_factor=np.asarray(np.linalg.cholesky(inner)),
+            regression=np.asarray(np.linalg.solve(inner, covariance[np.ix_(tail, curve)]).T),
+            axes=axes,
+            precision=precision,
+        )
+
+    @cached_property
+    def widening(self) -> Floats:
+        """Deviations of the wider Gaussian, along the axes, relative to the narrow one."""
+        lam = self.precision  # continuous at 1, where the data say nothing and rounding decides
+        wide = _BELOW_PRIOR * np.minimum(lam, 1.0) + _TOWARDS_PRIOR * np.maximum(lam - 1.0, 0.0)
+        return np.sqrt(lam / wide)
+
+    def noise(self, size: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """e and z of so many draws, an even number; every second one mirrors the one before.
+
+        z is drawn in the coordinates of the curve and turned to the axes: where precisions are
+        equal, as where there are no data, rounding chooses the axes, and must not choose the draws.
+        """
+        half = size // 2
+        tail = rng.standard_normal((len(self.tail_factor), half))
+        tail /= np.sqrt(rng.chisquare(TAILS, half) / TAILS)
+        z = self.axes.T @ rng.standard_normal((len(self.precision), half))
+        z = np.where(rng.random(half) < WIDE_SHARE, z * self.widening[:, None], z)
+        return np.concatenate([tail, -tail], axis=1), np.concatenate([z, -z], axis=1)
+
+    def points(self, e: Floats, z: Floats) -> Floats:
+        """x of the noise, (D, S)."""
+        land = self.landscape
+        offset = self.tail_factor @ e
+        x = np.empty((land.dimension, e.shape[1]))
+        x[_tail(land)] = offset
+        x[_curve(land)] = self.regression @ offset + self.axes @ (z / self.root)
+        x += self.centre[:, None]
+        if self.rho:
+            m = land.size
+            x[:m] = (x[:m] + self._b) * np.exp(-self.rho / 2 * (x[m] - self.centre[m])) - self._b
+        return x
+
+    def residuals(self, x: Floats) -> tuple[Floats, Floats]:
+        """e and z of points: the inverse of :meth:`points`."""
+        land = self.landscape
+        m = land.size
+        d = x - self.centre[:, None]
+        if self.rho:
+            stretch = np.exp(self.rho / 2 * d[m])
+            d[:m] = (x[:m] + self._b) * stretch - self._b - self.centre[:m, None]
+        tail = d[_tail(land)]
+        e = solve_triangular(self.tail_factor, tail, lower=True)
+        z = self.root * (self.axes.T @ (d[_curve(land)] - self.regression @ tail))
+        return e, z
+
+    def log_density(self, x: Floats) -> Floats:
+        """Log density at points (D, S)."""
+        e, z = self.residuals(x)
+        return self.noise_density(e, z) + self.log_scale(x)
+
+    def noise_density(self, e: Floats, z: Floats) -> Floats:
+        """Log density of the noise itself."""
+        n, m = len(e), len(z)
+        t = gammaln((TAILS + n) / 2) - gammaln(TAILS / 2) - n / 2 * np.log(TAILS * np.pi)
+        t = t - (TAILS + n) / 2 * np.log1p((e * e).sum(axis=0) / TAILS)
+        narrow = -0.5 * (z * z).sum(axis=0) + np.log(1 - WIDE_SHARE)
+        spread = z / self.widening[:, None]
+        wide = -0.5 * (spread * spread).sum(axis=0) - np.log(self.widening).sum()
+        both = np.logaddexp(narrow, wide + np.log(WIDE_SHARE))
+        return np.asarray(t + both - m / 2 * np.log(2 * np.pi))
+
+    def log_scale(self, x: Floats) -> Floats:
+        """−ln |∂x/∂(e, z)|."""
+        m = self.landscape.size
+        fixed = np.log(self.root).sum() - np.log(np.diag(self.tail_factor)).sum()
+        return np.asarray(fixed + self.rho * m / 2 * (x[m] - self.centre[m]))
+
+    @cached_property
+    def root(self) -> Floats:
+        """Square roots of the precision, as a column."""
+        return np.sqrt(self.precision)[:, None]
+
+    @cached_property
+    def _b(self) -> Floats:
+        return self.landscape.constants(np.array([self.u]))
+
+
+def _tail(land: Landscape) -> Indices:
+    """Rows of level and parameters."""
+    return np.arange(land.size, land.size + 1 + land.task.n_params)
+
+
+def _curve(land: Landscape) -> Indices:
+    """Rows of the inducing values and of the coefficients."""
+    return np.asarray(np.r_[0 : land.size, land.size + 1 + land.task.n_params : land.dimension])

@@ -1,0 +1,456 @@
+r"""The log density of curve, level and parameters at one length-scale, with derivatives.
+
+With whitened inducing values v ~ N(0, I), u = ln(√γ/g), l = ln(g² + γ),
+
+.. math::
+    f = e^{l/2} h, \quad h = m_0 + k\, b^\top v, \quad
+    k = e^u/\sqrt{1 + e^{2u}}, \quad m_0 = 1/\sqrt{1 + e^{2u}} .
+
+A point has the rows (v, l, parameters of the laws, β). Points at several u go side by side.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gp4c.model.cells import NodeMap
+from gp4c.model.count_likelihood import CountLikelihood, HardTerms, LikelihoodTerms
+from gp4c.model.hyper_priors import (
+    LENGTH_SCALE,
+    LEVEL,
+    VARIATION,
+    normal_log_density,
+    soft_uniform_log_density,
+)
+from gp4c.model.kernels import Kernel
+from gp4c.model.sparse_prior import SparsePrior
+
+Floats = NDArray[np.float64]
+
+#: inducing inputs are this many of the kernel's spacings apart: 0.85 length-scales for the
+#: squared exponential. Importance weights are exact for the curves that these inputs carry
+SPARSER = 1.2
+#: nodes per gap between inducing inputs: log-likelihoods of posterior draws to 1e-3; more of them
+#: for more events than these, which err by 1e-9 per event
+ORDER, MANY_EVENTS, CLOSE_ORDER = 6, 100_000, 8
+#: numbers of inducing inputs that occur, so that maps to nodes are shared between length-scales
+SIZES = (6, 8, 11, 15, 20, 27, 36, 48, 64, 86, 115, 150)
+#: deviation of the level around the one that a given mean asks for
+_GIVEN_LEVEL = 0.01
+#: u that a search may reach, and the u that stands for a mean of zero
+_VARIATIONS, _ZERO_MEAN = (-5.0, 3.2), 6.0
+#: root mean square of the inducing values where a search begins
+_ROUGH_SIZE = 1.0
+#: most numbers at once while many draws are evaluated
+_CHUNK = 2_000_000
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """Value (C,), gradient (C, D) and Hessian (C, D, D) at C points."""
+
+    value: Floats
+    gradient: Floats
+    hessian: Floats
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is fitted: a likelihood and a kernel. Coefficients have standard normal priors.
+
+    Attributes
+    ----------
+    mean : float, optional
+        The prior mean g of f in unit rate, where it is given and not learned.
+    """
+
+    likelihood: CountLikelihood
+    kernel: Kernel
+    n_inducing: int | None = None
+    mean: float | None = None
+
+    def level_prior(self, u: Floats) -> tuple[Floats, float]:
+        """Mean and deviation of l at each u; a given mean g ≠ 0 leaves no level: l = ln(g² + γ)."""
+        if not self.mean:
+            return np.full_like(u, LEVEL[0]), LEVEL[1]
+        return 2 * np.log(abs(self.mean)) + np.log1p(np.exp(2 * u)), _GIVEN_LEVEL
+
+    @property
+    def variations(self) -> tuple[float, float]:
+        """u that a search may reach; a zero mean is a single, very large one."""
+        return _VARIATIONS if self.mean is None or self.mean else (_ZERO_MEAN, _ZERO_MEAN)
+
+    @property
+    def first_variation(self) -> float:
+        """u where a search begins."""
+        low, high = self.variations
+        return min(max(VARIATION[0], low), high)
+
+    @property
+    def n_params(self) -> int:
+        """Parameters of the laws."""
+        return self.likelihood.n_params
+
+    @property
+    def n_beta(self) -> int:
+        """Coefficients."""
+        return self.likelihood.cells.n_covariates
+
+    def size_for(self, length_scale: float) -> int:
+        """Inducing inputs that carry curves of this length-scale."""
+        if self.n_inducing is not None:
+            return self.n_inducing
+        needed = 1.0 / (SPARSER * self.kernel.spacing * length_scale) + 1.0
+        return next((size for size in SIZES if size >= needed), SIZES[-1])
+
+    def landscape(self, log_length: float) -> Landscape:
+        """The density at one length-scale."""
+        length_scale = float(np.exp(log_length))
+        size = self.size_for(length_scale)
+        cells = self.likelihood.cells
+        order = ORDER if cells.n_events <= MANY_EVENTS else CLOSE_ORDER
+        if self.n_inducing is not None:
+            order = max(order, 24 // max(size - 1, 1))
+        inducing = np.linspace(0.0, 1.0, size) if size > 1 else np.array([0.5])
+        prior = SparsePrior(self.kernel, inducing, length_scale)
+        return Landscape(self, log_length, prior, cells.on_nodes(max(size - 1, 1), order))
+
+
+def split_level(u: Floats) -> tuple[Floats, Floats]:
+    """k and m₀, the shares of deviation and mean in a curve of unit level."""
+    mean = 1.0 / np.sqrt(1.0 + np.exp(2 * u))
+    return np.exp(u) * mean, mean
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """ln prior + ln likelihood at one length-scale."""
+
+    task: Task
+    log_length: float
+    prior: SparsePrior
+    nodes: NodeMap
+
+    @property
+    def size(self) -> int:
+        """M, inducing values; the level is the row after them."""
+        return len(self.prior.inducing)
+
+    @property
+    def dimension(self) -> int:
+        """D."""
+        return self.size + 1 + self.task.n_params + self.task.n_beta
+
+    @cached_property
+    def features(self) -> Floats:
+        """b at the nodes, (Q, M)."""
+        return self.prior.features(self.nodes.nodes)
+
+    @cached_property
+    def whitened_one(self) -> Floats:
+        """L⁻¹ 1: the inducing values that lift a curve by a constant."""
+        return np.asarray(self.prior.inverse_factor.sum(axis=1))
+
+    @cached_property
+    def log_prior_length(self) -> float:
+        """Log prior density of ln a."""
+        return soft_uniform_log_density(self.log_length, *LENGTH_SCALE)
+
+    def constants(self, u: Floats) -> Floats:
+        """The same amount of a constant curve in v, (m₀/k) L⁻¹1, for each u: (M, C)."""
+        k, mean = split_level(u)
+        return np.asarray(np.outer(self.whitened_one, mean / k))
+
+    def parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """v, l, parameters, β."""
+        m, p = self.size, self.task.n_params
+        return x[:m], x[m], x[m + 1 : m + 1 + p], x[m + 1 + p :]
+
+    def curve(self, x: Floats, u: Floats) -> Floats:
+        """h at the nodes, (Q, C)."""
+        k, mean = split_level(u)
+        return np.asarray(mean + k * (self.features @ x[: self.size]))
+
+    def curve_at(self, times: Floats, x: Floats, u: Floats) -> Floats:
+        """h at any unit times, (T, C)."""
+        k, mean = split_level(u)
+        return np.asarray(mean + k * (self.prior.features(times) @ x[: self.size]))
+
+    def rough_start(self, u: float) -> Floats:
+        """A point near the data: the root of a crude rate, smoothed over a length-scale.
+
+        Events are spread evenly over their cells, and divided by the time at risk.
+        """
+        cells, nodes = self.task.likelihood.cells, self.nodes
+        x = np.zeros(self.dimension)
+        if not len(cells.start):
+            return x
+        sizes = np.maximum(nodes.apply(np.ones((len(nodes.nodes), 1)))[: nodes.n_cells, 0], 1e-300)
+        weights = np.zeros((2, nodes.n_cells + nodes.n_parts))
+        weights[0, : nodes.n_cells] = cells.power / sizes
+        weights[1, nodes.n_cells :] = 1.0 if nodes.by_span else cells.number
+        events, at_risk = nodes.adjoint(weights)
+        smooth = self.prior.covariance(self.prior.inducing, nodes.nodes)
+        crude = (smooth @ events) / np.maximum(smooth @ at_risk, 1e-300)
+        height = np.sqrt(crude * at_risk.sum() / max(events.sum(), 1e-300))
+        k, mean = split_level(np.array(u))
+        x[: self.size] = self.prior.inverse_factor @ ((height - mean) / k)
+        size = float(np.sqrt((x[: self.size] ** 2).mean()))
+        x[: self.size] *= min(1.0, _ROUGH_SIZE / max(size, 1e-300))
+        return x
+
+    # -- values -------------------------------------------------------------------------------
+
+    def log_prior(self, x: Floats, u: Floats) -> Floats:
+        """ln p(v, l, parameters, β, ln a, u), (S,)."""
+        v, level, params, beta = self.parts(x)
+        total = self.log_prior_length - 0.5 * (v * v).sum(axis=0)
+        total = total - 0.5 * len(v) * np.log(2 * np.pi)
+        total = (
+            total
+            + normal_log_density(u, *VARIATION)
+            + normal_log_density(level, *self.task.level_prior(u))
+        )
+        total = total + self.task.likelihood.log_prior(params)
+        total = total - 0.5 * (beta * beta).sum(axis=0) - 0.5 * len(beta) * np.log(2 * np.pi)
+        return np.asarray(total)
+
+    def log_density(self, x: Floats, u: Floats) -> Floats:
+        """ln prior + ln likelihood of draws (D, S) at their u (S,); −∞ where it overflows."""
+        total = np.empty(x.shape[1])
+        cells = self.task.likelihood.cells
+        widest = max(self.nodes.n_cells + self.nodes.n_parts, len(cells.weight), len(self.features))
+        step = int(np.clip(_CHUNK // max(widest, 1), 8, 1000))
+        with np.errstate(all="ignore"):
+            for first in range(0, x.shape[1], step):
+                some = slice(first, first + step)
+                total[some] = self.log_likelihood(self.curve(x[:, some], u[some]), x[:, some])
+            total += self.log_prior(x, u)
+        return np.where(np.isfinite(total), total, -np.inf)
+
+    def log_likelihood(self, curve: Floats, x: Floats) -> Floats:
+        """ln p(counts) of curves h at the nodes (Q, S), with all but v taken from x (D, S)."""
+        _, level, params, beta = self.parts(x)
+        square = np.exp(level) * curve**2
+        cell, row, owner, _ = self._expected(self.nodes.apply(square), beta)
+        value = self.task.likelihood.value(cell, row, owner, params)
+        return value + self.task.likelihood.cells.power_z @ beta
+
+    def _expected(self, linear: Floats, beta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """I, r, R, and the parts of R before they are summed by owner."""
+        cells, n = self.task.likelihood.cells, self.nodes.n_cells
+        cell, parts = linear[:n], linear[n:]
+        row = cells.rows.factor[:, None] * cell[cells.row_cell]
+        if len(beta):
+            row = row * np.exp(cells.rows.z @ beta)
+            parts = parts * np.exp(self._part_z @ beta)
+        owner = self.nodes.owners @ parts if self.nodes.by_span else parts
+        return cell, np.maximum(row, 1e-30), np.asarray(owner), parts
+
+    @cached_property
+    def _part_z(self) -> Floats:
+        """Covariates of the parts of R: one part per span, or one per owner."""
+        cells = self.task.likelihood.cells
+        if self.nodes.by_span:
+            return cells.span_z
+        z = np.empty((cells.n_owners, cells.n_covariates))
+        z[cells.span_owner] = cells.span_z
+        return z
+
+    # -- derivatives ----------------------------------------------------------------------------
+
+    def derivatives(self, x: Floats, u: Floats) -> Derivatives:
+        """Value, gradient and Hessian of the log density at points (D, C)."""
+        m, n_points = self.size, x.shape[1]
+        _, level, params, beta = self.parts(x)
+        k, _ = split_level(u)
+        h, scale = self.curve(x, u), np.exp(level)
+        square = scale * h * h
+        cell, row, owner, parts = self._expected(self.nodes.apply(square), beta)
+        at = self.task.likelihood.terms(cell, row, owner, params)
+        power_z = self.task.likelihood.cells.power_z
+        value = at.value + power_z @ beta + self.log_prior(x, u)
+        weights = scale[:, None] * self.nodes.adjoint(self._linear_weights(at, beta).T)
+        gradient = np.zeros((n_points, self.dimension))
+        hessian = np.zeros((n_points, self.dimension, self.dimension))
+        slope = weights * h.T
+        gradient[:, :m] = 2 * k[:, None] * (slope @ self.features)
+        gradient[:, m] = (slope * h.T).sum(axis=1)
+        each = (2 * k**2)[:, None, None]
+        hessian[:, :m, :m] = each * (self.features.T @ (weights[:, :, None] * self.features))
+        hessian[:, :m, m] = hessian[:, m, :m] = gradient[:, :m]
+        hessian[:, m, m] = gradient[:, m]
+        p = slice(m + 1, m + 1 + len(params))
+        gradient[:, p] = at.by_params.T
+        hessian[:, p, p] = at.by_params_twice.transpose(2, 0, 1)
+        for c in range(n_points):
+            bend = np.empty((len(self.features), m + 1))
+            bend[:, :m] = (2 * k[c] * scale[c] * h[:, c])[:, None] * self.features
+            bend[:, m] = square[:, c]
+            linear = self.nodes.apply(bend)
+            one = _Point(self, at, c, linear, cell, row, parts, beta)
+            one.add_to(gradient[c], hessian[c])
+        self._add_prior(x, u, gradient, hessian)
+        return _finite(value, gradient, hessian)
+
+    def _linear_weights(self, at: LikelihoodTerms, beta: Floats) -> Floats:
+        """∂ ln p / ∂ (integrals over cells and times at risk), (J + parts, C)."""
+        cells = self.task.likelihood.cells
+        by_row = cells.rows.factor[:, None] * at.by_row
+        by_part = self.nodes.owners.T @ at.by_owner if self.nodes.by_span else at.by_owner
+        if len(beta):
+            by_row = by_row * np.exp(cells.rows.z @ beta)
+            by_part = by_part * np.exp(self._part_z @ beta)
+        by_cell = at.by_cell
+        if len(by_row):
+            by_cell = by_cell + self._row_cells @ by_row
+        return np.concatenate([by_cell, by_part])
+
+    @cached_property
+    def _row_cells(self) -> sparse.csr_array:
+        """Rows with a remainder, summed by cell."""
+        cells = self.task.likelihood.cells
+        n = len(cells.row_cell)
+        shape = (self.nodes.n_cells, n)
+        return sparse.csr_array((np.ones(n), (cells.row_cell, np.arange(n))), shape=shape)
+
+    def _add_prior(self, x: Floats, u: Floats, gradient: Floats, hessian: Floats) -> None:
+        """Add the derivatives of the normal priors, all diagonal."""
+        m = self.size
+        likelihood = self.task.likelihood
+        both = (*likelihood.effect.parameters, *likelihood.law.parameters)
+        level, level_scale = self.task.level_prior(u)
+        means = np.array([*(q.mean for q in both), *(0.0,) * self.task.n_beta])
+        scales = np.array([level_scale, *(q.deviation for q in both), *(1.0,) * self.task.n_beta])
+        gradient[:, :m] -= x[:m].T
+        gradient[:, m] -= (x[m] - level) / level_scale**2
+        gradient[:, m + 1 :] -= (x[m + 1 :].T - means) / scales[1:] ** 2
+        every = np.arange(self.dimension)
+        hessian[:, every, every] -= np.concatenate([np.ones(m), scales**-2.0])
+
+
+@dataclass(frozen=True)
+class _Point:
+    """One of the points: its Jacobian, and what it adds to gradient and Hessian."""
+
+    landscape: Landscape
+    at: LikelihoodTerms
+    index: int
+    linear: Floats  # integrals of ∂f²/∂(v, l)
+    cell: Floats
+    row: Floats
+    parts: Floats
+    beta: Floats
+
+    def add_to(self, gradient: Floats, hessian: Floats) -> None:
+        """Add JᵀCJ, what parameters and coefficients share with the curve, and the hard parts."""
+        at, c, land = self.at, self.index, self.landscape
+        cells, nodes = land.task.likelihood.cells, land.nodes
+        m, n_params = land.size, land.task.n_params
+        by_cell, by_part = self.linear[: nodes.n_cells], self.linear[nodes.n_cells :]
+        by_row = cells.rows.factor[:, None] * by_cell[cells.row_cell]
+        if len(self.beta):
+            by_row, by_part = self._with_coefficients(by_row, by_part, gradient, hessian)
+        by_owner = nodes.owners @ by_part if nodes.by_span else by_part
+        curve = np.r_[0 : m + 1]
+        hessian[np.ix_(curve, curve)] += _weighted(by_cell, at.by_cell_twice[:, c])
+        where = curve if not len(self.beta) else np.r_[0 : m + 1, m + 1 + n_params : land.dimension]
+        block = np.zeros((len(where), len(where)))
+        if len(by_row):
+            block += _weighted(by_row, at.by_row_twice[:, c])
+        if at.by_owner_twice[:, c].any():
+            block += _weighted(by_owner, at.by_owner_twice[:, c])
+        for i in range(n_params):
+            shared = at.owner_and_params[i, :, c] @ by_owner
+            if len(by_row):
+                shared = shared + at.row_and_params[i, :, c] @ by_row
+            hessian[m + 1 + i, where] += shared
+            hessian[where, m + 1 + i] += shared
+        if at.dense is not None:
+            n = nodes.n_cells
+            jacobian = np.zeros((n + n_params, land.dimension))
+            jacobian[:n, curve] = by_cell
+            jacobian[n + np.arange(n_params), m + 1 + np.arange(n_params)] = 1.0
+            hessian += jacobian.T @ at.dense[c] @ jacobian
+        if at.hard is not None:
+            self._add_hard(at.hard, by_row, by_owner[cells.hard], where, block, hessian)
+        hessian[np.ix_(where, where)] += block
+
+    def _with_coefficients(
+        self, by_row: Floats, by_part: Floats, gradient: Floats, hessian: Floats
+    ) -> tuple[Floats, Floats]:
+        """Jacobians of r and of the parts of R in (v, l, β), and the second derivatives in β.
+
+        ∂r/∂β = r z, ∂²r/∂β∂β = r z zᵀ and ∂²r/∂β∂v = z ∂r/∂v.
+        """
+        land, at, c = self.landscape, self.at, self.index
+        cells, nodes, m = land.task.likelihood.cells, land.nodes, land.size
+        beta = self.beta[:, c]
+        z_row, z_part = cells.rows.z, land._part_z
+        by_row = by_row * np.exp(z_row @ beta)[:, None]
+        by_part = by_part * np.exp(z_part @ beta)[:, None]
+        weight_row = at.by_row[:, c]
+        weight_part = at.by_owner[:, c]
+        if nodes.by_span:
+            weight_part = nodes.owners.T @ weight_part
+        row, part = self.row[:, c] * weight_row, self.parts[:, c] * weight_part
+        b = slice(m + 1 + land.task.n_params, land.dimension)
+        gradient[b] += z_row.T @ row + z_part.T @ part + cells.power_z
+        hessian[b, b] += z_row.T @ (row[:, None] * z_row) + z_part.T @ (part[:, None] * z_part)
+        shared = z_row.T @ (weight_row[:, None] * by_row)
+        shared += z_part.T @ (weight_part[:, None] * by_part)
+        hessian[b, : m + 1] += shared
+        hessian[: m + 1, b] += shared.T
+        by_row = np.hstack([by_row, self.row[:, c, None] * z_row])
+        by_part = np.hstack([by_part, self.parts[:, c, None] * z_part])
+        return by_row, by_part
+
+    def _add_hard(
+        self,
+        hard: HardTerms,
+        by_row: Floats,
+        by_owner: Floats,
+        where: Floats,
+        block: Floats,
+        hessian: Floats,
+    ) -> None:
+        """Covariance over the nodes of the subjects' integrals: Var(∂ ln p)."""
+        land, c = self.landscape, self.index
+        likelihood, m = land.task.likelihood, land.size
+        n_params, n_nodes = land.task.n_params, hard.weight.shape[2]
+        sums = likelihood.integral.sums
+        crossed = by_owner.T @ (sums @ (hard.row_and_owner[:, c, None] * by_row))
+        block += crossed + crossed.T
+        root = np.sqrt(hard.weight[:, c])  # (H, N)
+        scores = np.empty((len(root), n_nodes, len(where) + n_params))
+        scores[:, :, : len(where)] = hard.by_owner[:, c, :, None] * by_owner[:, None]
+        for n in range(n_nodes):
+            scores[:, n, : len(where)] += sums @ (hard.by_row[:, c, n, None] * by_row)
+        scores[:, :, len(where) :] = hard.by_params[:, :, c].transpose(1, 2, 0)
+        mean = np.einsum("hn,hnd->hd", hard.weight[:, c], scores)
+        scores -= mean[:, None]
+        scores *= root[:, :, None]
+        flat = scores.reshape(-1, scores.shape[2])
+        every = np.concatenate([where, m + 1 + np.arange(n_params)])
+        hessian[np.ix_(every, every)] += flat.T @ flat
+
+
+def _weighted(jacobian: Floats, weight: Floats) -> Floats:
+    """Jᵀ diag(w) J."""
+    return np.asarray(jacobian.T @ (weight[:, None] * jacobian))
+
+
+def _finite(value: Floats, gradient: Floats, hessian: Floats) -> Derivatives:
+    """Points that overflow have value −∞ and a harmless Hessian."""
+    bad = ~np.isfinite(value) | ~np.isfinite(hessian).all(axis=(1, 2))
+    bad |= ~np.isfinite(gradient).all(axis=1)
+    if bad.any():
+        value = np.where(bad, -np.inf, value)
+        gradient[bad] = 0.0
+        hessian[bad] = -np.eye(hessian.shape[1])
+    return Derivatives(value, gradient, hessian)

@@ -1,0 +1,331 @@
+"""Modes on a lattice of (ln a, u): the trapezoid rule over the hyper-parameters.
+
+The lattice starts at one point and grows while points are within `DROP` nats of the best. Where
+the posterior is narrower than the steps, it is laid anew with shorter ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from gp4c.inference.engine.climb import Mode, carried_over, climb
+from gp4c.inference.engine.landscape import Landscape, Task
+
+Floats = NDArray[np.float64]
+
+#: nats below the best within which lattice points count
+DROP = 4.5
+#: nats below the best at which the walk over length-scales ends
+_WALK = 15.0
+#: first steps in ln a and u; narrower posteriors get 1.3 of their deviation, not below the last
+STEPS = (0.5, 0.7)
+_WIDE_ENOUGH, _STEP_IN_DEVIATIONS, _SHORTEST_STEP = 0.6, 1.3, 0.06
+#: steps of a lattice that is thinned out, in deviations
+_THIN = 0.8
+#: where the walk begins, in windows, and the length-scales that it may reach
+_START = float(np.log(0.15))
+LENGTHS = (float(np.log(0.0158)), float(np.log(1.2)))
+#: most lattices laid, and most points added along u at one length-scale
+_MOST_ROUNDS, _MOST_ALONG = 5, 14
+#: differences between neighbours larger than this are not extrapolated
+_EXTRAPOLATED = 2.0
+
+
+@dataclass
+class Point:
+    """A lattice point (i, j): its best mode, and other modes found there."""
+
+    i: int
+    j: int
+    mode: Mode
+    others: list[Mode] = field(default_factory=list)
+
+    @property
+    def modes(self) -> list[Mode]:
+        """The best mode and the others."""
+        return [self.mode, *self.others]
+
+    @property
+    def log_evidence(self) -> float:
+        """Of all modes together."""
+        return float(logsumexp([mode.log_evidence for mode in self.modes]))
+
+
+@dataclass
+class _Row:
+    """One length-scale: its landscape, and points by j."""
+
+    i: int
+    landscape: Landscape
+    points: dict[int, Point] = field(default_factory=dict)
+    waiting: bool = False
+
+    @property
+    def best(self) -> float:
+        return max(point.mode.log_evidence for point in self.points.values())
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Points that carry weight, and the steps between them.
+
+    Attributes
+    ----------
+    points : list of Point
+    steps : (step of ln a, step of u)
+    spread : (deviation of ln a, deviation of u)
+    """
+
+    points: list[Point]
+    steps: tuple[float, float]
+    spread: tuple[float, float]
+
+    @property
+    def log_step(self) -> float:
+        """ln of the area that a point stands for."""
+        return float(np.log(self.steps[0] * self.steps[1]))
+
+    @property
+    def log_evidence(self) -> float:
+        """By Laplace's method at each point, and the trapezoid rule over them."""
+        return float(logsumexp([p.log_evidence for p in self.points])) + self.log_step
+
+    @property
+    def _narrow(self) -> list[bool]:
+        """Along which axis the posterior is narrower than the steps."""
+        return [
+            deviation < _WIDE_ENOUGH * step and step > 2 * _SHORTEST_STEP
+            for deviation, step in zip(self.spread, self.steps, strict=True)
+        ]
+
+    @property
+    def suits(self) -> bool:
+        """Whether the steps suit the posterior."""
+        return not any(self._narrow)
+
+    def shorter_steps(self) -> tuple[float, float]:
+        """Steps for the next lattice: 1.3 deviations where the posterior is narrow."""
+        both = zip(self.steps, self.spread, self._narrow, strict=True)
+        first, second = (
+            min(step, max(_STEP_IN_DEVIATIONS * deviation, step / 6, _SHORTEST_STEP))
+            if narrow
+            else step
+            for step, deviation, narrow in both
+        )
+        return first, second
+
+    def thinned(self) -> Lattice:
+        """Every so manieth point, where shorter steps turned out to be needless.
+
+        Steps of 0.8 deviations are short enough for the trapezoid rule, and more points would
+        share the same number of draws.
+        """
+        strides = [
+            max(1, int(min(_THIN * deviation, first) / step))
+            for deviation, step, first in zip(self.spread, self.steps, STEPS, strict=True)
+        ]
+        best = self.best
+        kept = [
+            point for point in self.points
+            if (point.i - best.i) % strides[0] == 0 and (point.j - best.j) % strides[1] == 0
+        ]  # fmt: skip
+        steps = (self.steps[0] * strides[0], self.steps[1] * strides[1])
+        return Lattice(kept, steps, self.spread)
+
+    @property
+    def best(self) -> Point:
+        """The point with the highest evidence."""
+        return max(self.points, key=lambda point: point.mode.log_evidence)
+
+
+class _Walk:
+    """A lattice while it grows."""
+
+    def __init__(
+        self,
+        task: Task,
+        steps: tuple[float, float],
+        origin: tuple[float, float],
+        start: Mode | None,
+    ):
+        self.task, self.steps, self.origin, self.start = task, steps, origin, start
+        self.rows: dict[int, _Row] = {}
+        self.top = -np.inf
+        shortest = 1.0 / max(task.n_inducing - 1, 1) / 1.5 if task.n_inducing else 0.0
+        resolution = max(task.likelihood.cells.resolution, shortest, 1e-300)
+        self.limits = (max(LENGTHS[0], float(np.log(resolution))), LENGTHS[1])
+
+    def u(self, j: int) -> float:
+        return self.origin[1] + j * self.steps[1]
+
+    def grow(self) -> None:
+        """Lay the first row, then rows to both sides, then what was left waiting."""
+        first = self._first_row()
+        for direction in (1, -1):
+            self._walk(first, direction)
+        for _ in range(3):
+            waiting = [r for r in self.rows.values() if r.waiting and r.best > self.top - DROP]
+            for row in waiting:
+                self._along(row)
+
+    def _first_row(self) -> _Row:
+        """The row where the walk begins; elsewhere if no mode is found there."""
+        for i, j in ((0, 0), (0, 1), (-1, 1), (-2, 1), (1, 0), (0, -1), (0, -2), (2, -2)):
+            row = self._row(i, {j: self.start})
+            if row is not None:
+                return row
+        raise ArithmeticError("no mode of the posterior was found")
+
+    def _walk(self, row: _Row, direction: int) -> None:
+        while True:
+            i = row.i + direction
+            if not self.limits[0] <= self.origin[0] + i * self.steps[0] <= self.limits[1]:
+                return
+            near: dict[int, Mode | None] = {
+                j: point.mode
+                for j, point in row.points.items()
+                if point.mode.log_evidence > max(self.top - DROP - 1, row.best - DROP)
+            }
+            if not near:
+                near = {j: p.mode for j, p in row.points.items() if p.mode.log_evidence == row.best}
+            found = self._row(i, near)
+            if found is None or found.best < self.top - _WALK:
+                return
+            row = found
+
+    def _row(self, i: int, near: dict[int, Mode | None]) -> _Row | None:
+        """Climb at one length-scale from modes of the neighbour; extend along u."""
+        row = _Row(i, self.task.landscape(self.origin[0] + i * self.steps[0]))
+        self._climb(row, near)
+        if not row.points:
+            self._climb(row, dict.fromkeys(near))
+        if not row.points:
+            return None
+        self.rows[i] = row
+        rising = i != 0 and row.best > self.top + 3 * DROP
+        self.top = max(self.top, row.best)
+        row.waiting = rising  # far below what is still to come: neighbours in u can wait
+        if not rising:
+            self._along(row)
+        return row
+
+    def _along(self, row: _Row) -> None:
+        row.waiting = False
+        for _ in range(_MOST_ALONG):
+            self.top = max(self.top, row.best)
+            if row.best < self.top - DROP:
+                return
+            low, high = min(row.points), max(row.points)
+            limit = self.top - DROP
+            new: dict[int, Mode | None] = {}
+            if row.points[low].mode.log_evidence > limit and self.u(low) > self.task.variations[0]:
+                new[low - 1] = row.points[low].mode
+            if (
+                row.points[high].mode.log_evidence > limit
+                and self.u(high) < self.task.variations[1]
+            ):
+                new[high + 1] = row.points[high].mode
+            before = len(row.points)
+            self._climb(row, new)
+            if len(row.points) == before:
+                return
+
+    def _climb(self, row: _Row, near: dict[int, Mode | None]) -> None:
+        if not near:
+            return
+        u = np.array([self.u(j) for j in near])
+        starts = np.array([self._start(row, j, mode) for j, mode in near.items()]).T
+        modes = climb(row.landscape, starts, u, floor=self.top - DROP - 6)
+        for j, mode in zip(near, modes, strict=True):
+            if mode.found:
+                row.points[j] = Point(row.i, j, mode)
+
+    def _start(self, row: _Row, j: int, near: Mode | None) -> Floats:
+        """The neighbour's curve, moved on as the last two neighbours moved."""
+        land = row.landscape
+        if near is None:
+            return land.rough_start(self.u(j))
+        x = carried_over(near, land, self.u(j))
+        before = self._before(row, j, near)
+        if before is not None:
+            change = near.x - carried_over(before, near.landscape, near.u)
+            if near.landscape.size != land.size:
+                x[land.size :] += change[near.landscape.size :]
+            elif np.abs(change).max() < _EXTRAPOLATED:
+                x += change
+        return x
+
+    def _before(self, row: _Row, j: int, near: Mode) -> Mode | None:
+        """The mode on the other side of the neighbour."""
+        if near.landscape is row.landscape:
+            step = 1 if near.u > self.u(j) else -1
+            point = row.points.get(j + 2 * step)
+            return None if point is None else point.mode
+        for other in self.rows.values():
+            if other.landscape is near.landscape:
+                behind = self.rows.get(2 * other.i - row.i)
+                point = None if behind is None else behind.points.get(j)
+                return None if point is None else point.mode
+        return None
+
+    def lattice(self) -> Lattice:
+        points = [
+            point
+            for row in self.rows.values()
+            for point in row.points.values()
+            if point.mode.log_evidence > self.top - DROP
+        ]
+        return Lattice(points, self.steps, self._spread(points))
+
+    def _spread(self, points: list[Point]) -> tuple[float, float]:
+        """Deviations of ln a and u; from the neighbours of the best where they are small."""
+        evidence = np.array([point.mode.log_evidence for point in points])
+        weight = np.exp(evidence - logsumexp(evidence))
+        at = {
+            (row.i, j): point.mode.log_evidence
+            for row in self.rows.values()
+            for j, point in row.points.items()
+        }
+        best = max(at, key=lambda key: at[key])
+        result = []
+        for axis, step in enumerate(self.steps):
+            place = np.array([(point.i, point.j)[axis] for point in points], dtype=float)
+            deviation = float(np.sqrt(weight @ (place - weight @ place) ** 2)) * step
+            if deviation < 0.45 * step:
+                i, j = best
+                around = [(i - 1, j), (i + 1, j)] if axis == 0 else [(i, j - 1), (i, j + 1)]
+                sides = [at[key] for key in around if key in at] or [at[best] - 20.0]
+                bend = 2 * (at[best] - float(np.mean(sides))) / step**2
+                deviation = float(max(bend, 1.0 / step**2) ** -0.5)
+            result.append(deviation)
+        return result[0], result[1]
+
+
+def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROUNDS) -> Lattice:
+    """Lay lattices until the steps suit the posterior.
+
+    Parameters
+    ----------
+    after : Lattice, optional
+        A rough one, laid before with fewer rounds.
+    """
+    steps, origin = STEPS, (_START, task.first_variation)
+    start: Mode | None = None
+    lattice = after
+    if lattice is not None and lattice.suits:
+        return lattice
+    for _ in range(rounds):
+        if lattice is not None:
+            steps, best = lattice.shorter_steps(), lattice.best.mode
+            start, origin = best, (best.landscape.log_length, best.u)
+        walk = _Walk(task, steps, origin, start)
+        walk.grow()
+        lattice = walk.lattice()
+        if lattice.suits:
+            break
+    assert lattice is not None
+    return lattice.thinned()

@@ -1,0 +1,238 @@
+"""From counts to weighted draws: choose the laws by their evidence, then weigh.
+
+The laws compared are all combinations of a law of counts and one of subject effects that the user
+leaves open. Each is searched for its modes, which gives its evidence by Laplace's method. The
+richest law that the evidence does not speak clearly against is weighed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.inference.engine.landscape import Landscape, Task, split_level
+from gp4c.inference.engine.lattice import Lattice, find_modes
+from gp4c.inference.engine.tempering import needs_tempering, temper
+from gp4c.inference.engine.weigh import Sheaf, Weighted, weigh
+from gp4c.model.cells import Cells
+from gp4c.model.count_likelihood import CountLikelihood
+from gp4c.model.kernels import KERNELS
+from gp4c.model.laws import CountLaw, SubjectEffect
+from gp4c.posterior.draws import CurveDraws, CurveGroup
+
+Floats = NDArray[np.float64]
+Laws = tuple[CountLaw, SubjectEffect]
+Say = Callable[[str], None]
+
+#: draws of a fit, fewest draws where data are large, and the work per draw that all of them allow
+DRAWS, FEWEST_DRAWS, _WORK = 15_000, 1000, 3e7
+#: draws that the fall-back returns, and most rows of the map to nodes that it takes (10 seconds)
+TEMPERED_DRAWS, _MOST_TEMPERED = 2800, 1500
+#: nats behind the best law from which a law's lattice is not refined
+_CLEARLY_WORSE = 10.0
+#: nats by which a law must be behind to be given up for a simpler one: odds of 20 to 1
+CLEARLY_AGAINST = 3.0
+#: weights lighter than this share of an even one are left out
+_LIGHT = 1e-5
+
+
+@dataclass(frozen=True)
+class EngineFit:
+    """A fitted posterior.
+
+    Attributes
+    ----------
+    task : Task
+        With the laws chosen.
+    lattice : Lattice
+    weighted : Weighted
+    evidences : dict
+        Log evidence by the names of the law and the effect: by Laplace's method, but by weights
+        for the chosen ones.
+    """
+
+    task: Task
+    lattice: Lattice
+    weighted: Weighted
+    evidences: dict[tuple[str, str | None], float]
+
+    @property
+    def laws(self) -> Laws:
+        """The law of counts and that of effects."""
+        return self.task.likelihood.law, self.task.likelihood.effect
+
+    def draws(self, kernel: str, scale: Floats | None = None) -> CurveDraws:
+        """The posterior in the user's units; `scale` is that of the coefficients."""
+        found = _as_draws(self.weighted, self.task, kernel)
+        if scale is None:
+            return found
+        return replace(found, coefficients=_short(found.coefficients * scale[:, None]))
+
+
+def fit_posterior(
+    observe: Callable[[CountLaw, SubjectEffect], Cells],
+    candidates: Sequence[Laws],
+    *,
+    kernel: str = "se",
+    n_inducing: int | None = None,
+    mean: float | None = None,
+    hyper: str = "integrate",
+    seed: int = 0,
+    n_draws: int | None = None,
+    say: Say | None = None,
+) -> EngineFit:
+    """Choose among laws, find the modes, and weigh draws.
+
+    Parameters
+    ----------
+    observe
+        Gives the cells that a law and an effect need.
+    candidates
+        Laws to choose from, one at least.
+    mean : float, optional
+        Prior mean of f in the user's units (the root of a rate); learned if absent.
+    hyper : {"integrate", "optimize"}
+        All lattice points, or the best one alone.
+    seed : int
+    n_draws : int, optional
+        Default 15,000, fewer where one draw is much work.
+    say : callable, optional
+        Told what goes on.
+    """
+    tell = say or (lambda text: None)
+    found: dict[Laws, tuple[Task, Lattice]] = {}
+    for law, effect in candidates:
+        tell(f"searching: {law.title}, {effect.title}")
+        task = task_for(observe(law, effect), law, effect, kernel, n_inducing, mean)
+        found[law, effect] = task, find_modes(task, rounds=1)
+    top = max(lattice.log_evidence for _, lattice in found.values())
+    for laws, (task, lattice) in found.items():
+        if lattice.log_evidence > top - _CLEARLY_WORSE or len(found) == 1:
+            found[laws] = task, find_modes(task, lattice)
+    known = {laws: lattice.log_evidence for laws, (_, lattice) in found.items()}
+    law, effect = richest_plausible(known)
+    task, lattice = found[law, effect]
+    if hyper == "optimize":
+        lattice = replace(lattice, points=[lattice.best], steps=(1.0, 1.0))
+    tell("weighing draws")
+    rng = np.random.default_rng(seed)
+    weighted = weigh(lattice, n_draws or _affordable(task), rng)
+    if hyper == "integrate" and _can_temper(task) and needs_tempering(lattice, weighted):
+        tell("f may cross zero: carrying draws from the prior")
+        weighted = temper(lattice, TEMPERED_DRAWS, rng)
+    by_name = {(one.name, other.name): value for (one, other), value in known.items()}
+    by_name[law.name, effect.name] = weighted.log_evidence
+    return EngineFit(task, lattice, weighted, by_name)
+
+
+def richest_plausible(evidence: Mapping[Laws, float]) -> Laws:
+    """The law with most parameters that the evidence does not speak clearly against.
+
+    A richer law contains the simpler ones and shrinks to them where the data ask for it, so that
+    a needless parameter costs little; one that is missing spoils bands and forecasts.
+    """
+    top = max(evidence.values())
+    plausible = [laws for laws, value in evidence.items() if value > top - CLEARLY_AGAINST]
+    return max(plausible, key=lambda laws: (_n_parameters(laws), evidence[laws]))
+
+
+def _n_parameters(laws: Laws) -> int:
+    law, effect = laws
+    return len(law.parameters) + len(effect.parameters)
+
+
+def evidences(
+    observe: Callable[[CountLaw, SubjectEffect], Cells],
+    candidates: Sequence[Laws],
+    kernel: str,
+    n_inducing: int | None,
+) -> dict[tuple[str, str | None], float]:
+    """Log evidences of laws by Laplace's method, by their names."""
+    return {
+        (law.name, effect.name): find_modes(
+            task_for(observe(law, effect), law, effect, kernel, n_inducing, None)
+        ).log_evidence
+        for law, effect in candidates
+    }
+
+
+def task_for(
+    cells: Cells,
+    law: CountLaw,
+    effect: SubjectEffect,
+    kernel: str = "se",
+    n_inducing: int | None = None,
+    mean: float | None = None,
+) -> Task:
+    """What is fitted to cells; `mean` is in the user's units, as in :func:`fit_posterior`."""
+    scale = np.sqrt(cells.rate / (cells.window[1] - cells.window[0]))
+    likelihood = CountLikelihood(cells, law, effect)
+    unit_mean = None if mean is None else float(mean) / float(scale)
+    return Task(likelihood, KERNELS[kernel], n_inducing, unit_mean)
+
+
+def _can_temper(task: Task) -> bool:
+    """Whether the fall-back is affordable, some seconds; it learns the mean of f."""
+    cells = task.likelihood.cells
+    return task.mean is None and len(cells.start) + cells.n_owners <= _MOST_TEMPERED
+
+
+def _affordable(task: Task) -> int:
+    """Draws whose weights take about as long as the search."""
+    likelihood = task.likelihood
+    cells = likelihood.cells
+    rows = len(cells.weight) * (15 if len(cells.hard) else 3)
+    work = rows + len(cells.start) + 2 * cells.n_owners
+    return int(np.clip(_WORK / max(work, 1), FEWEST_DRAWS, DRAWS))
+
+
+def _as_draws(weighted: Weighted, task: Task, kernel: str) -> CurveDraws:
+    """Draws by length-scale; values have the precision of files, so that these give the same."""
+    by_landscape: dict[int, list[tuple[Sheaf, Floats]]] = {}
+    homes: dict[int, Landscape] = {}
+    first = 0
+    for sheaf in weighted.sheaves:
+        weights = weighted.weights[first : first + sheaf.x.shape[1]]
+        first += sheaf.x.shape[1]
+        land = sheaf.point.mode.landscape
+        homes[id(land)] = land
+        by_landscape.setdefault(id(land), []).append((sheaf, weights))
+    groups, columns = [], []
+    least = _LIGHT / weighted.size
+    for key, parts in by_landscape.items():
+        land = homes[key]
+        x = np.concatenate([sheaf.x for sheaf, _ in parts], axis=1)
+        u = np.concatenate([np.full(sheaf.x.shape[1], sheaf.u) for sheaf, _ in parts])
+        weights = np.concatenate([weights for _, weights in parts])
+        keep = weights > least
+        if not keep.any():
+            continue
+        v, level, params, beta = land.parts(x[:, keep])
+        k, mean = split_level(u[keep])
+        scale = np.exp(level / 2)
+        groups.append(CurveGroup(land.prior.length_scale, land.prior.inducing, _short(v)))
+        columns.append((weights[keep], (scale * k) ** 2, scale * mean, params, beta))
+    weights, variance, means, params, beta = (
+        np.concatenate(parts, axis=-1) for parts in zip(*columns, strict=True)
+    )
+    cells = task.likelihood.cells
+    return CurveDraws(
+        kernel=kernel,
+        groups=tuple(groups),
+        weights=_short(weights / weights.sum()),
+        variance=_short(variance),
+        prior_mean=_short(means),
+        params=_short(params),
+        coefficients=_short(beta),
+        chain=np.zeros(len(weights), dtype=np.intp),
+        window=cells.window,
+        rate=cells.rate,
+    )
+
+
+def _short(values: Floats) -> Floats:
+    """Numbers with the precision of 32 bits."""
+    return values.astype(np.float32).astype(np.float64)

@@ -1,0 +1,1 @@
+"""Draws of the exact posterior: the judge of every approximation."""

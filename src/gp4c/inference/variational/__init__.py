@@ -1,0 +1,1 @@
+"""The variational family: the paper's bound, its optimisers, covariates."""

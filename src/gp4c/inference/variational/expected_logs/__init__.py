@@ -1,0 +1,1 @@
+"""Expected logarithms of squares and of quadratic forms in Gaussians."""

@@ -1,0 +1,1 @@
+"""The same sums without the rows: streams, compression, cluster."""

@@ -1,0 +1,304 @@
+r"""Bursts in panels with very many rows: the likelihood of all subjects, expanded at the mode.
+
+Counts in bursts have no sums that stand for any number of rows, and each subject with an effect
+costs an integral. With very many rows the posterior is narrow, and within it the log-likelihood
+is quadratic in the cube root of f² at the inducing inputs and in the parameters:
+
+.. math::
+    \ln p \approx \ell_1 + g^\top \delta + \tfrac12 \delta^\top H \delta .
+
+The expansion point is found on small samples of the subjects first; all of them are visited a few
+times. What higher orders would add is measured on some draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.inference.engine.climb import Mode, carried_over, climb
+from gp4c.inference.engine.landscape import Derivatives, Landscape, split_level
+from gp4c.inference.engine.lattice import find_modes
+from gp4c.inference.engine.posterior_fit import EngineFit, Laws, task_for
+from gp4c.model.cells import Cells, CountedRows, Expansion
+from gp4c.model.count_likelihood import SMALL
+from gp4c.model.observed_cells import merged_spans, reduce_cells
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Say = Callable[[str], None]
+
+#: rows with several events in the sample that finds length-scale and laws
+SAMPLE = 2_000
+#: the expansion resolves length-scales shorter than the one that the sample finds, by this much
+#: of their logarithm
+_CLOSER = 0.5
+#: gain in nats below which a climb on many subjects ends, since the expansion has the rest
+_NEAR = 1.0
+#: shares of the subjects whose modes are climbed to in turn before all are visited
+_SHARES = (0.03, 0.2)
+#: rows that are treated at once
+_AT_ONCE = 20_000
+#: most curvature of the expansion along any direction: where data say less, they say nothing
+_FLAT = -1e-6
+#: draws on which the error is measured
+_CHECKED = 8
+
+
+@dataclass(frozen=True)
+class ManyRows:
+    """All rows of a panel in unit time, ready to be visited some subjects at a time.
+
+    Attributes
+    ----------
+    rows, spans : CountedRows
+        Rows with events, and merged times at risk, by subject.
+    rate : float
+        The rate that the unit rate stands for.
+    settings : dict
+        Kernel, inducing inputs and mean of :func:`gp4c.inference.engine.posterior_fit.task_for`.
+    """
+
+    rows: CountedRows
+    spans: CountedRows
+    n_subjects: int
+    window: tuple[float, float]
+    rate: float
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, rows: CountedRows, n_subjects: int, window: tuple[float, float], **settings: Any
+    ) -> ManyRows:
+        """From rows in unit time."""
+        spans = merged_spans(rows)  # by subject
+        at_risk = float(spans.factor @ (spans.stop - spans.start))
+        rate = max(float(rows.count.sum()), 1.0) / at_risk
+        seen = rows.take(rows.count > 0)
+        seen = seen.take(np.argsort(seen.subject, kind="stable"))
+        return cls(seen, spans, n_subjects, window, rate, settings)
+
+    def sample(self, size: int) -> ManyRows:
+        """Every so-many-th subject in the order of their events."""
+        places = ((np.arange(size) + 0.5) * (self.n_subjects / size)).astype(np.intp)
+        chosen = np.sort(self._by_events[places])
+        new = np.full(self.n_subjects, -1)
+        new[chosen] = np.arange(size)
+        return replace(
+            self, rows=_renamed(self.rows, new), spans=_renamed(self.spans, new), n_subjects=size
+        )
+
+    def small_sample(self) -> ManyRows:
+        """As many subjects as a quick fit can bear."""
+        several = max(int((self.rows.count > 1).sum()), 1)
+        size = np.clip(SAMPLE / several, 0.0, 1.0) * self.n_subjects
+        return self.sample(max(int(size), 1))
+
+    def cells(self, laws: Laws) -> Cells:
+        """Cells of all subjects at once, for samples."""
+        return next(self.chunks(laws, self.n_subjects))
+
+    def chunks(self, laws: Laws, most: int | None = None) -> Iterator[Cells]:
+        """Cells of all subjects, some of them at a time."""
+        per_row = self.n_subjects / max(len(self.rows.start), 1)
+        step = most or max(int(_AT_ONCE * per_row), 1)
+        for first in range(0, self.n_subjects, step):
+            last = min(first + step, self.n_subjects)
+            part = reduce_cells(
+                _between(self.rows, first, last), _between(self.spans, first, last), *laws,
+                window=self.window, rate=self.rate, n_subjects=last - first, constant=0.0,
+            )  # fmt: skip
+            yield replace(part, n_events=self.n_events)  # the same quadrature for all parts
+
+    def sample_evidences(self, laws: list[Laws], say: Say) -> dict[Laws, float]:
+        """Log evidences of laws on a sample of the subjects."""
+        small = self.small_sample()
+        found = {}
+        for law, effect in laws:
+            say(f"on {small.n_subjects:,} subjects: {law.title}, {effect.title}")
+            task = task_for(small.cells((law, effect)), law, effect, **self.settings)
+            found[law, effect] = find_modes(task, rounds=1).log_evidence
+        return found
+
+    def expanded(self, laws: Laws, say: Say = lambda text: None) -> Cells:
+        """The expansion of all subjects' likelihood, as cells."""
+        small = self.small_sample()
+        say("looking at a sample of the subjects")
+        look = find_modes(task_for(small.cells(laws), *laws, **self.settings), rounds=1)
+        mode, length = look.best.mode, look.best.mode.landscape.log_length
+        for share in (*_SHARES, 1.0):
+            size = int(share * self.n_subjects)
+            if size > small.n_subjects or share == 1.0:
+                say(f"visiting {size:,} subjects")
+                some = self if share == 1.0 else self.sample(size)
+                mode = some.climbed(laws, mode, length - _CLOSER)
+        cells = self._as_cells(laws, mode)
+        found = find_modes(task_for(cells, *laws, **self.settings), rounds=1).best.mode
+        if found.landscape.log_length < length - 0.7 * _CLOSER:  # nearly all that it resolves
+            say(f"visiting {self.n_subjects:,} subjects for shorter length-scales")
+            mode = self.climbed(laws, found, found.landscape.log_length - _CLOSER)
+            cells = self._as_cells(laws, mode)
+        return cells
+
+    def climbed(self, laws: Laws, start: Mode, log_length: float) -> Mode:
+        """The mode of these subjects at one length-scale, from that of others."""
+        land = ManyLandscape.of(self, laws, log_length)
+        x, u = carried_over(start, land, start.u)[:, None], np.array([start.u])
+        return climb(land, x, u, tol=_NEAR, max_steps=8)[0]
+
+    def _as_cells(self, laws: Laws, mode: Mode) -> Cells:
+        land = ManyLandscape.of(self, laws, mode.landscape.log_length)
+        return replace(expanded_at(land, mode), n_subjects=float(self.n_subjects))
+
+    def error(self, fit: EngineFit) -> float:
+        """Deviation over some draws, in nats, of the expansion from the log-likelihood itself."""
+        return expansion_error(fit, self.chunks(fit.laws), self.settings)
+
+    @cached_property
+    def n_events(self) -> float:
+        """All events."""
+        return float(self.rows.count.sum())
+
+    @cached_property
+    def _by_events(self) -> Indices:
+        """Subjects by their events, those with as many by the time they were seen."""
+        events = np.bincount(self.rows.subject, self.rows.count, self.n_subjects)
+        seen = self.spans.factor * (self.spans.stop - self.spans.start)
+        return np.lexsort((np.bincount(self.spans.subject, seen, self.n_subjects), events))
+
+
+@dataclass(frozen=True)
+class ManyLandscape(Landscape):
+    """The log density of very many subjects: derivatives are summed over parts of them."""
+
+    many: ManyRows = field(kw_only=True)
+    laws: Laws = field(kw_only=True)
+
+    @classmethod
+    def of(cls, many: ManyRows, laws: Laws, log_length: float) -> ManyLandscape:
+        """At one length-scale."""
+        first = task_for(next(many.chunks(laws, 1)), *laws, **many.settings)
+        land = first.landscape(log_length)
+        return cls(first, log_length, land.prior, land.nodes, many=many, laws=laws)
+
+    def derivatives(self, x: Floats, u: Floats) -> Derivatives:
+        """Value, gradient and Hessian at points (D, C), the prior counted once."""
+        prior = of_prior(self, x, u)
+        total = Derivatives(*(np.copy(part) for part in prior))
+        for cells in self.many.chunks(self.laws):
+            task = task_for(cells, *self.laws, **self.many.settings)
+            one = task.landscape(self.log_length).derivatives(x, u)
+            for sums, part, again in zip(_parts(total), _parts(one), prior, strict=True):
+                sums += part - again
+        return total
+
+
+def of_prior(land: Landscape, x: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
+    """Value, gradient and Hessian of the prior alone."""
+    n, d = x.shape[1], land.dimension
+    gradient, hessian = np.zeros((n, d)), np.zeros((n, d, d))
+    land._add_prior(x, u, gradient, hessian)
+    return land.log_prior(x, u), gradient, hessian
+
+
+def _parts(of: Derivatives) -> tuple[Floats, Floats, Floats]:
+    return of.value, of.gradient, of.hessian
+
+
+def expand(land: Landscape, mode: Mode) -> Expansion:
+    """The likelihood around a mode, in cube roots of f² at the inducing inputs and parameters.
+
+    f = e^{l/2} (m₀ + k L v) there; at a fixed level l derivatives in v give those in f, and these
+    the ones in the cube roots.
+    """
+    x, u = mode.x[:, None], np.array([mode.u])
+    at = [whole[0] - prior[0] for whole, prior in
+          zip(_parts(land.derivatives(x, u)), of_prior(land, x, u), strict=True)]  # fmt: skip
+    m, p = land.size, land.task.n_params
+    keep = np.r_[0:m, m + 1 : m + 1 + p]
+    k, _ = split_level(u)
+    scale = float(np.exp(mode.x[m] / 2))
+    f = scale * land.curve_at(land.prior.inducing, x, u)[:, 0]
+    root = np.cbrt(np.maximum(f**2, SMALL))
+    by_root = 1.5 * np.sign(f) * np.sqrt(root)  # ∂f/∂root, as f = ± root^{3/2}
+    back = np.eye(m + p)
+    back[:m, :m] = land.prior.inverse_factor / (scale * k[0])
+    by_f, bend = back.T @ at[1][keep], back.T @ at[2][np.ix_(keep, keep)] @ back
+    change = np.concatenate([by_root, np.ones(p)])
+    hessian = change[:, None] * bend * change
+    hessian[np.arange(m), np.arange(m)] += by_f[:m] * 0.75 * np.sign(f) / np.sqrt(root)
+    values, axes = np.linalg.eigh(hessian)
+    return Expansion(
+        at=np.concatenate([root, land.parts(mode.x)[2]]),
+        value=float(at[0]),
+        gradient=change * by_f,
+        hessian=(axes * np.minimum(values, _FLAT)) @ axes.T,
+    )
+
+
+def expanded_at(land: Landscape, mode: Mode) -> Cells:
+    """Cells that are nothing but an expansion; its points are the inducing inputs."""
+    points, none, nobody = land.prior.inducing, np.zeros(0), np.zeros(0, dtype=np.intp)
+    cells = land.task.likelihood.cells
+    return replace(
+        cells, start=points, stop=points, power=np.zeros(len(points)),
+        rows=cells.rows.take(nobody), weight=none, row_cell=nobody, row_owner=nobody,
+        span_start=none, span_stop=none, span_factor=none, span_owner=nobody,
+        span_z=np.zeros((0, 0)), number=none, owner_power=none, hard=nobody,
+        constant=0.0, resolution=land.prior.length_scale, expansion=expand(land, mode), _maps={},
+    )  # fmt: skip
+
+
+def expanded_cells(cells: Cells, laws: Laws, near: Mode, settings: dict[str, Any]) -> Cells:
+    """The expansion of cells that are many, at the mode next to one that is known."""
+    task = task_for(cells, *laws, **settings)
+    land = task.landscape(max(near.landscape.log_length - _CLOSER, np.log(cells.resolution)))
+    x = np.zeros((land.dimension, 1))
+    carried = carried_over(near, land, near.u)
+    n = min(len(carried), land.size + 1)
+    x[:n, 0] = carried[:n]
+    if near.landscape.task.n_params == task.n_params:
+        x[:, 0] = carried
+    return expanded_at(land, climb(land, x, np.array([near.u]), tol=_NEAR, max_steps=20)[0])
+
+
+def expansion_error(fit: EngineFit, parts: Iterator[Cells], settings: dict[str, Any]) -> float:
+    """Deviation over some draws, in nats, of an expansion from the log-likelihood itself."""
+    mode = fit.lattice.best.mode
+    x = _draws_near(fit, mode)
+    u = np.full(x.shape[1], mode.u)
+    left = -mode.landscape.log_density(x, u)
+    for number, cells in enumerate(parts):
+        land = task_for(cells, *fit.laws, **settings).landscape(mode.landscape.log_length)
+        left += land.log_density(x, u) - (land.log_prior(x, u) if number else 0.0)
+    return float(np.std(left))
+
+
+def _draws_near(fit: EngineFit, mode: Mode) -> Floats:
+    """Draws of the sheaf at a mode, by their weights."""
+    first, rng = 0, np.random.default_rng(0)
+    for sheaf in fit.weighted.sheaves:
+        size = sheaf.x.shape[1]
+        if sheaf.point.mode is mode:
+            weights = fit.weighted.weights[first : first + size]
+            return np.asarray(sheaf.x[:, rng.choice(size, _CHECKED, p=weights / weights.sum())])
+        first += size
+    raise AssertionError("a mode without draws")
+
+
+def _renamed(rows: CountedRows, new: Indices) -> CountedRows:
+    """Rows of the subjects that have a new number, which is not negative."""
+    rows = rows.take(new[rows.subject] >= 0)
+    return replace(rows, subject=new[rows.subject])
+
+
+def _between(rows: CountedRows, first: int, last: int) -> CountedRows:
+    """Rows of consecutive subjects, which are in order."""
+    low, high = np.searchsorted(rows.subject, [first, last])
+    rows = rows.take(np.arange(low, high))
+    return replace(rows, subject=rows.subject - first)

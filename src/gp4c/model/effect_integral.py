@@ -1,0 +1,259 @@
+r"""The integral over a subject's effect, one dimension, where no closed form exists.
+
+For a subject with power n, expected number R, hazard c and rows with remainders q,
+
+.. math::
+    \int p(y)\, e^{n y - c R e^y + \sum_j q(e^y r_j)}\, dy, \qquad y = \ln \upsilon,
+
+by the trapezoid rule around the mode of y. Anything else that depends on a subject's effect
+multiplies inside this integral.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gp4c.model.cells import Cells
+from gp4c.model.laws import CountLaw, SubjectEffect
+from gp4c.model.laws.count_law import Remainder
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+#: Newton steps to the mode of ln υ; the rule forgives what they leave
+_MODE_STEPS = 2
+#: subjects' powers from which ln υ is nearly normal, and numbers of subjects from which their
+#: errors average out: both make a shorter rule enough (0.01 nat in all)
+_MANY_ROWS, _MANY_SUBJECTS = 6, 200
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A trapezoid rule in t, stretched to the left: ln υ has a longer tail there.
+
+    The nodes are in deviations from the mode; `log_weights` has the step and the derivative.
+
+    Attributes
+    ----------
+    nodes, log_weights : (N,)
+    widest : float
+        The largest deviation of ln υ that the nodes are multiplied by.
+    """
+
+    nodes: Floats
+    log_weights: Floats
+    widest: float = np.inf
+
+    @classmethod
+    def stretched(cls, step: float, low: float, high: float, bend: float) -> Rule:
+        """Nodes t − b(√(1 + t²) − 1), t from `low` to `high`."""
+        t = np.arange(low, high + step / 2, step)
+        root = np.sqrt(1 + t * t)
+        return cls(t - bend * (root - 1), np.log(step * (1 - bend * t / root)))
+
+    @classmethod
+    def far_left(cls, step: float, low: float, high: float, pull: float, widest: float) -> Rule:
+        """Nodes t − b e^{−t}: they reach any exponential tail on the left."""
+        t = np.arange(low, high + step / 2, step)
+        far = pull * np.exp(-t)
+        return cls(t - far, np.log(step * (1 + far)), widest)
+
+
+#: within 0.01 nat of brute force for subjects with few events; with many; and for climbs
+FINE = Rule.stretched(1.0, -7.0, 5.0, 0.4)
+SHORT = Rule.stretched(1.2, -3.6, 3.6, 0.15)
+ROUGH = Rule.stretched(1.3, -5.2, 3.9, 0.4)
+#: for draws of υ: nodes a quarter of a width apart
+DRAWS = Rule.stretched(0.25, -6.0, 4.5, 0.4)
+#: for the whole law of υ, of subjects without events too: P(υ < x) falls as slowly as x^α
+WIDE = Rule.far_left(0.4, -7.0, 6.0, 0.2, 1.0)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The integrand at the nodes of the rule: (H, S, N) each, weights summing to 1.
+
+    Attributes
+    ----------
+    y, weight : (H, S, N)
+    log_value : (H, S)
+        ln of the integral.
+    remainder : Remainder
+        q of the rows at the nodes, (J2, S, N).
+    """
+
+    y: Floats
+    weight: Floats
+    log_value: Floats
+    remainder: Remainder
+
+
+@dataclass(frozen=True)
+class EffectIntegral:
+    """The integrals of the subjects whose rows have remainders ("hard" ones)."""
+
+    cells: Cells
+    law: CountLaw
+    effect: SubjectEffect
+
+    def value(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> Floats:
+        """ln of each hard subject's integral, (H, S), one node of the rule at a time."""
+        power = self.power[:, None]
+        exposure = self.law.hazard(theta)[0] * owner
+        mode, width = self._mode(row, owner, psi, theta)
+        rule = self.rule
+        centre: Floats | None = None
+        total = np.zeros_like(mode)
+        for i in np.argsort(np.abs(rule.nodes)):
+            y = mode + width * rule.nodes[i]
+            effect = np.exp(y)
+            log_value = self.effect.log_density(y, psi) + power * y - exposure * effect
+            if len(row):
+                mean = effect[self.row_subject] * row
+                log_value += self.sums @ self.law.remainder_value(mean, self._count, theta)
+            if centre is None:
+                centre = log_value
+            total += np.exp(log_value - centre + rule.log_weights[i])
+        assert centre is not None
+        return np.asarray(centre + np.log(total * width))
+
+    def _mode(
+        self, row: Floats, owner: Floats, psi: Floats, theta: Floats
+    ) -> tuple[Floats, Floats]:
+        """Mode and width of ln υ of the hard subjects, (H, S) each.
+
+        The start is a quasi-likelihood estimate with the law's dispersion; then Newton steps.
+        """
+        power = self.power[:, None]
+        c, dispersion = self.law.hazard(theta)[0], self.law.dispersion(theta)
+        precision = 1.0 / self.effect.variance(psi)
+        events = self._events[:, None]
+        y = np.log((precision + events / dispersion) / (precision + owner / dispersion))
+        least = 0.25 * (precision + power)
+        curvature = least
+        for step in range(_MODE_STEPS + 1):
+            effect = np.exp(y)
+            first, second = self.effect.derivatives(y, psi)
+            exposed = c * owner * effect
+            slope, bend = first + power - exposed, exposed - second
+            if len(row):
+                mean = effect[self.row_subject] * row
+                by_row, twice = self.law.slopes(mean, self._count, theta)
+                slope = slope + self.sums @ by_row
+                bend = bend - self.sums @ twice
+            curvature = np.maximum(bend, least)
+            if step < _MODE_STEPS:
+                y = y + np.clip(slope / curvature, -1.0, 1.0)
+        return y, 1.0 / np.sqrt(curvature)
+
+    def at_nodes(self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rule: Rule) -> Nodes:
+        """The integrand at all nodes at once."""
+        mode, width = self._mode(row, owner, psi, theta)
+        y = mode[:, :, None] + width[:, :, None] * rule.nodes
+        v = np.exp(y)
+        c = self.law.hazard(theta)[0]
+        q = self.law.remainder(
+            v[self.row_subject] * row[:, :, None], self._count, theta[:, :, None]
+        )
+        log_value = self.effect.log_density(y, psi[:, :, None]) + self.power[:, None, None] * y
+        log_value += self.total(q.value) - (c * owner)[:, :, None] * v + rule.log_weights
+        top = log_value.max(axis=2, keepdims=True)
+        weight = np.exp(log_value - top)
+        mass = weight.sum(axis=2, keepdims=True)
+        weight /= mass
+        return Nodes(y, weight, (top + np.log(mass))[:, :, 0] + np.log(width), q)
+
+    def mean(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> Floats:
+        """E υ of each hard subject given its counts, (H, S)."""
+        y, weight = self.law_of_effect(row, owner, psi, theta, self.rule)
+        return np.asarray((weight * np.exp(y)).sum(axis=0))
+
+    def draw(
+        self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """υ of each hard subject given its counts, (H, S).
+
+        Each node of a close rule has its share of the mass, spread evenly in y around the node.
+        """
+        y, weight = self.law_of_effect(row, owner, psi, theta, DRAWS)
+        ends = np.cumsum(weight, axis=0)
+        u = rng.random(ends.shape[1:])
+        index = np.minimum((ends < u).sum(axis=0), len(ends) - 1)[None]
+        share = np.take_along_axis(weight, index, axis=0)
+        before = np.take_along_axis(ends, index, axis=0) - share
+        part = np.clip((u - before) / np.maximum(share, 1e-300), 0.0, 1.0)
+        step = np.take_along_axis(np.gradient(y, axis=0), index, axis=0)
+        middle = np.take_along_axis(y, index, axis=0)
+        return np.asarray(np.exp(middle + (part - 0.5) * step)[0])
+
+    def law_of_effect(
+        self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rule: Rule
+    ) -> tuple[Floats, Floats]:
+        """ln υ at the nodes of a rule and their weights, summing to 1: (N, H, S) each."""
+        mode, width = self._mode(row, owner, psi, theta)
+        exposure = self.law.hazard(theta)[0] * owner
+        y = mode + np.minimum(width, rule.widest) * rule.nodes[:, None, None]
+        log_value = np.empty_like(y)
+        for i, at in enumerate(y):
+            effect = np.exp(at)
+            log_value[i] = self.effect.log_density(at, psi) + self.power[:, None] * at
+            log_value[i] += rule.log_weights[i] - exposure * effect
+            if len(row):
+                mean = effect[self.row_subject] * row
+                log_value[i] += self.sums @ self.law.remainder_value(mean, self._count, theta)
+        weight = np.exp(log_value - log_value.max(axis=0))
+        return y, np.asarray(weight / weight.sum(axis=0))
+
+    # -- what does not change -------------------------------------------------------------------
+
+    @cached_property
+    def power(self) -> Floats:
+        """n of the hard subjects."""
+        return self.cells.owner_power[self.cells.hard]
+
+    @cached_property
+    def row_subject(self) -> Indices:
+        """Position among the hard subjects of each row with a remainder."""
+        place = np.full(self.cells.n_owners, -1, dtype=np.intp)
+        place[self.cells.hard] = np.arange(len(self.cells.hard))
+        return np.asarray(place[self.cells.row_owner])
+
+    @cached_property
+    def sums(self) -> sparse.csr_array:
+        """Rows with a remainder, summed by hard subject."""
+        n = len(self.row_subject)
+        shape = (len(self.cells.hard), n)
+        return sparse.csr_array((np.ones(n), (self.row_subject, np.arange(n))), shape=shape)
+
+    def total(self, rows: Floats) -> Floats:
+        """Sums by hard subject of (J2, C, N)."""
+        flat = rows.reshape(len(rows), -1)
+        return np.asarray(self.sums @ flat).reshape(-1, *rows.shape[1:])
+
+    @cached_property
+    def _count(self) -> Floats:
+        return self.cells.rows.count
+
+    @cached_property
+    def _events(self) -> Floats:
+        """Events of the hard subjects, as far as the start of their modes needs them."""
+        return np.asarray(self.power + self.sums @ np.maximum(self._count - 1.0, 0.0))
+
+    @cached_property
+    def _simple(self) -> bool:
+        return len(self.power) > _MANY_SUBJECTS or self.power.min(initial=np.inf) >= _MANY_ROWS
+
+    @property
+    def rule(self) -> Rule:
+        """The rule for values."""
+        return SHORT if self._simple else FINE
+
+    @property
+    def rough_rule(self) -> Rule:
+        """The rule for climbs."""
+        return SHORT if self._simple else ROUGH

@@ -1,0 +1,211 @@
+"""What a law of counts must say about itself.
+
+A cell is counted once: r events are expected there for a subject of effect 1, and m are seen.
+Every law is written as
+
+    ln p(m | υ, r, θ) = n ln(υ r) + q(υ r; m, θ) − c(θ) υ r + s(m, θ) − ln m!
+
+with a power n and a remainder q. Where q is zero, a gamma effect υ is integrated in closed form;
+where it is not, by one quadrature per subject (`gp4c.model.count_likelihood`). Anything else that
+depends on the effect of a subject multiplies inside the same integral.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from gp4c.model.hyper_priors import normal_log_density
+
+Floats = NDArray[np.float64]
+
+#: every law that can be asked for by name; a law joins by being defined
+LAWS: dict[str, CountLaw] = {}
+
+#: step of the differences that stand in for derivatives a law does not give
+_STEP = 1e-4
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a law on the scale where its prior is normal.
+
+    Attributes
+    ----------
+    name : str
+        Of the fitted attribute, without the underscore.
+    mean, deviation : float
+        Of the normal prior.
+    """
+
+    name: str
+    mean: float
+    deviation: float
+
+    def log_density(self, value: Floats) -> Floats:
+        """Log density of the prior."""
+        return normal_log_density(value, self.mean, self.deviation)
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """q and its derivatives in the logarithm of the mean and in θ; θ comes first in shapes.
+
+    Attributes
+    ----------
+    value, slope, curve : (J, ...)
+        q, ∂q/∂ln(mean), ∂²q/∂ln(mean)².
+    theta, cross : (P, J, ...)
+        ∂q/∂θ, ∂²q/∂ln(mean)∂θ.
+    theta_theta : (P, P, J, ...)
+    """
+
+    value: Floats
+    slope: Floats
+    curve: Floats
+    theta: Floats
+    cross: Floats
+    theta_theta: Floats
+
+
+class CountLaw(ABC):
+    """A law of counts. Subclasses with a `name` register themselves in `LAWS`.
+
+    Attributes
+    ----------
+    name : str
+    title, method : str
+        What the counts do, in words: "events come one by one"; and as a sentence of a methods
+        section.
+    noun : str
+        The same where laws are compared: "single events".
+    parameters : tuple of Parameter
+        θ, each with a normal prior.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    method: ClassVar[str] = ""
+    noun: ClassVar[str] = ""
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    #: whether counts are Poisson given the effect: then their totals say all about it
+    one_by_one: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" in vars(cls):
+            LAWS[cls.name] = cls()
+
+    # -- the density, part by part ------------------------------------------------------------
+
+    @abstractmethod
+    def power(self, count: Floats) -> Floats:
+        """n for each count; 0 for a count of 0."""
+
+    def has_remainder(self, count: Floats) -> NDArray[np.bool_]:
+        """Which counts have a q that is not zero."""
+        return np.zeros(len(count), dtype=bool)
+
+    def remainder_value(self, mean: Floats, count: Floats, theta: Floats) -> Floats:
+        """q for rows with a remainder, in the order of falling counts.
+
+        Parameters
+        ----------
+        mean : (J, ...)
+            υ r.
+        count : (J,)
+        theta : (P, ...)
+            Broadcasts with `mean` after its first axis.
+        """
+        return np.zeros_like(mean)
+
+    def at_points(self, count: Floats) -> float:
+        """Σ q at mean 0, of exact event times shared by so many events; it must not depend on θ."""
+        return 0.0
+
+    def slopes(self, mean: Floats, count: Floats, theta: Floats) -> tuple[Floats, Floats]:
+        """∂q/∂ln(mean) and ∂²q/∂ln(mean)²."""
+        found = self.remainder(mean, count, theta)
+        return found.slope, found.curve
+
+    def remainder(self, mean: Floats, count: Floats, theta: Floats) -> Remainder:
+        """q with its derivatives; by differences unless a law knows better."""
+        at = [np.log(mean), *theta]
+        size = len(at)
+
+        def value(*shifts: tuple[int, float]) -> Floats:
+            moved = list(at)
+            for index, step in shifts:
+                moved[index] = moved[index] + step
+            return self.remainder_value(np.exp(moved[0]), count, np.array(moved[1:]))
+
+        middle = value()
+        first = np.empty((size, *mean.shape))
+        second = np.empty((size, size, *mean.shape))
+        for i in range(size):
+            up, down = value((i, _STEP)), value((i, -_STEP))
+            first[i] = (up - down) / (2 * _STEP)
+            second[i, i] = (up - 2 * middle + down) / _STEP**2
+            for j in range(i):
+                corners = (
+                    value((i, _STEP), (j, _STEP)) - value((i, _STEP), (j, -_STEP))
+                    - value((i, -_STEP), (j, _STEP)) + value((i, -_STEP), (j, -_STEP))
+                )  # fmt: skip
+                second[i, j] = second[j, i] = corners / (4 * _STEP**2)
+        return Remainder(middle, first[0], second[0, 0], first[1:], second[0, 1:], second[1:, 1:])
+
+    def hazard(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """c(θ) with gradient (P, ...) and Hessian (P, P, ...); the default is 1."""
+        shape = theta.shape[1:]
+        p = len(self.parameters)
+        return np.ones(shape), np.zeros((p, *shape)), np.zeros((p, p, *shape))
+
+    def static(self, count: Floats, weight: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+        """Σ weight · s(m, θ) with gradient and Hessian; the default is 0."""
+        shape = theta.shape[1:]
+        p = len(self.parameters)
+        return np.zeros(shape), np.zeros((p, *shape)), np.zeros((p, p, *shape))
+
+    def log_probability(self, count: Floats, mean: Floats, theta: Floats) -> Floats:
+        """ln p of counts (J,) with means (J, ...), Σ of all parts; θ (P, ...) as elsewhere."""
+        order = np.argsort(-count, kind="stable")
+        m, mu = count[order], np.maximum(mean[order], 1e-300)
+        each = m.reshape((-1,) + (1,) * (mean.ndim - 1))
+        value = self.power(each) * np.log(mu) - self.hazard(theta)[0] * mu - gammaln(each + 1.0)
+        if len(theta):
+            different, which = np.unique(m, return_inverse=True)
+            parts = [self.static(one, np.ones(1), theta)[0] for one in different[:, None]]
+            value = value + np.array(parts)[which]
+        left = np.flatnonzero(self.has_remainder(m))
+        if len(left):
+            value[left] += self.remainder_value(mu[left], m[left], theta)
+        result: Floats = np.empty_like(value)
+        result[order] = value
+        return result
+
+    # -- counts to come -----------------------------------------------------------------------
+
+    @abstractmethod
+    def draw(self, mean: Floats, theta: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Counts with these means; θ (P, ...) broadcasts with the mean."""
+
+    @abstractmethod
+    def cdf(self, count: Floats, mean: Floats, theta: Floats) -> Floats:
+        """P(count or fewer), given the mean."""
+
+    def dispersion(self, theta: Floats) -> Floats:
+        """Variance of a count over its mean, given the effect of the subject."""
+        return np.ones(theta.shape[1:])
+
+    def burst_size(self, theta: Floats) -> float:
+        """Mean number of events that come together, at one θ (P,)."""
+        return 1.0
+
+    def words(self, theta: Floats) -> str:
+        """One sentence about the fitted law, from draws of θ (P, S) or one θ (P,)."""
+        return self.title

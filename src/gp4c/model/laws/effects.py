@@ -1,0 +1,247 @@
+"""How subjects differ: laws of the effect υ that multiplies a subject's rate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import digamma, gammaln, zeta
+
+from gp4c.model.laws.count_law import Parameter
+
+Floats = NDArray[np.float64]
+
+#: every law of effects that can be asked for by name; a law joins by being defined
+EFFECTS: dict[str | None, SubjectEffect] = {}
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """Subjects without a remainder, pooled where they were seen over the same time.
+
+    Attributes
+    ----------
+    number, power : (O,)
+        Subjects that an owner stands for, and their powers n, summed.
+    powers, times : (n,)
+        Different powers of single subjects, and how many subjects have them.
+    """
+
+    number: Floats
+    power: Floats
+    powers: Floats
+    times: Floats
+
+
+@dataclass(frozen=True)
+class ClosedFormTerms:
+    """Σ ln ∫ p(υ) υⁿ e^{−Eυ} dυ with its derivatives: (S,), (O, S), and ψ first in shapes."""
+
+    value: Floats
+    by_exposure: Floats
+    by_exposure_twice: Floats
+    by_psi: Floats
+    by_psi_twice: Floats
+    crossed: Floats
+
+
+class SubjectEffect(ABC):
+    """A law of υ with mean 1. Subclasses with a `name` register themselves in `EFFECTS`.
+
+    Attributes
+    ----------
+    name : str or None
+    title : str
+    parameters : tuple of Parameter
+        ψ, each with a normal prior.
+    """
+
+    name: ClassVar[str | None]
+    title: ClassVar[str]
+    method: ClassVar[str] = ""
+    noun: ClassVar[str] = ""
+    parameters: ClassVar[tuple[Parameter, ...]] = ()
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "name" in vars(cls):
+            EFFECTS[cls.name] = cls()
+
+    #: whether `closed_form` integrates the effect of subjects without a remainder
+    conjugate: ClassVar[bool] = False
+
+    @property
+    def varies(self) -> bool:
+        """Whether subjects differ at all."""
+        return True
+
+    @abstractmethod
+    def log_density(self, y: Floats, psi: Floats) -> Floats:
+        """Log density of y = ln υ."""
+
+    @abstractmethod
+    def derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats]:
+        """∂/∂y and ∂²/∂y² of the log density."""
+
+    @abstractmethod
+    def parameter_derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats, Floats]:
+        """∂/∂ψ (P, ...), ∂²/∂ψ∂ψ (P, P, ...) and ∂²/∂y∂ψ (P, ...) of the log density."""
+
+    def closed_form(self, subjects: ClosedForm, exposure: Floats, psi: Floats) -> Floats:
+        """Σ ln ∫ p(υ) υⁿ e^{−Eυ} dυ; only of conjugate laws."""
+        raise NotImplementedError
+
+    def closed_form_each(self, power: Floats, exposure: Floats, psi: Floats) -> Floats:
+        """The same for single subjects, (K, S)."""
+        raise NotImplementedError
+
+    def closed_form_terms(
+        self, subjects: ClosedForm, exposure: Floats, psi: Floats
+    ) -> ClosedFormTerms:
+        """The sum with derivatives."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def draw(
+        self, psi: Floats, power: Floats, exposure: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """υ given n and c R of a subject without a remainder: density ∝ p(υ) υⁿ e^{−cRυ}."""
+
+    @abstractmethod
+    def variance(self, psi: Floats) -> Floats:
+        """Variance of υ."""
+
+    def mean(self, psi: Floats, power: Floats, exposure: Floats) -> Floats:
+        """E υ of the same law; only of conjugate laws."""
+        raise NotImplementedError
+
+
+class NoEffect(SubjectEffect):
+    """υ = 1 for everybody: nothing to integrate."""
+
+    name = None
+    title = "all subjects have the same rate"
+    method = "All subjects were taken to have the same rate."
+    noun = "without subject effects"
+
+    @property
+    def varies(self) -> bool:
+        """Subjects do not differ."""
+        return False
+
+    def log_density(self, y: Floats, psi: Floats) -> Floats:
+        """All mass is at y = 0."""
+        return np.zeros_like(y)
+
+    def derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats]:
+        """None."""
+        return np.zeros_like(y), np.zeros_like(y)
+
+    def parameter_derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats, Floats]:
+        """None."""
+        return np.zeros((0, *y.shape)), np.zeros((0, 0, *y.shape)), np.zeros((0, *y.shape))
+
+    def draw(
+        self, psi: Floats, power: Floats, exposure: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """Ones."""
+        return np.ones(np.broadcast_shapes(np.shape(power), np.shape(exposure)))
+
+    def variance(self, psi: Floats) -> Floats:
+        """0."""
+        return np.zeros(psi.shape[1:])
+
+
+class GammaEffect(SubjectEffect):
+    """υ ~ Gamma(α, α), the gamma frailty: mean 1, variance 1/α; ψ = ln α.
+
+    It is conjugate to laws without a remainder:
+    ∫ p(υ) υⁿ e^{−Eυ} dυ = α^α Γ(α + n) / (Γ(α) (α + E)^{α + n}).
+    """
+
+    name = "gamma"
+    title = "subjects differ (gamma frailty)"
+    method = "Differences between subjects were modelled as gamma frailties with mean 1."
+    noun = "with subject effects"
+    conjugate = True
+    parameters = (Parameter("log_shape", 0.0, 2.0),)
+
+    def log_density(self, y: Floats, psi: Floats) -> Floats:
+        """α ln α − ln Γ(α) + α (y − e^y)."""
+        alpha = np.exp(psi[0])
+        return np.asarray(alpha * psi[0] - gammaln(alpha) + alpha * (y - np.exp(y)))
+
+    def derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats]:
+        """α (1 − υ) and −α υ."""
+        alpha = np.exp(psi[0])
+        alpha_v = alpha * np.exp(y)
+        return alpha - alpha_v, -alpha_v
+
+    def parameter_derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats, Floats]:
+        """α (ln α + 1 − ψ(α) + y − υ), the same + α − α² ψ′(α), and α (1 − υ)."""
+        alpha = np.exp(psi[0])
+        effect = np.exp(y)
+        first = alpha * (psi[0] + 1.0 - digamma(alpha) + y - effect)
+        second = first + alpha - alpha**2 * zeta(2.0, alpha)
+        return first[None], second[None, None], (alpha * (1.0 - effect))[None]
+
+    def closed_form(self, subjects: ClosedForm, exposure: Floats, psi: Floats) -> Floats:
+        """Σ_k ln ∫ p(υ) υ^{n_k} e^{−E_k υ} dυ, E (O, S) and ψ (1, S) given."""
+        alpha = np.exp(psi[0])
+        log_rate = np.log(alpha + exposure)
+        each = gammaln(alpha + subjects.powers[:, None])
+        constants = subjects.times.sum() * (alpha * psi[0] - gammaln(alpha))
+        return np.asarray(
+            constants + subjects.times @ each
+            - alpha * (subjects.number @ log_rate) - subjects.power @ log_rate
+        )  # fmt: skip
+
+    def closed_form_each(self, power: Floats, exposure: Floats, psi: Floats) -> Floats:
+        """ln ∫ p(υ) υⁿ e^{−Eυ} dυ of single subjects, (K, S)."""
+        alpha = np.exp(psi[0])
+        shape = alpha + power[:, None]
+        constant = alpha * psi[0] - gammaln(alpha)
+        return np.asarray(constant + gammaln(shape) - shape * np.log(alpha + exposure))
+
+    def closed_form_terms(
+        self, subjects: ClosedForm, exposure: Floats, psi: Floats
+    ) -> ClosedFormTerms:
+        """The same with derivatives in E and ψ = ln α."""
+        alpha = np.exp(psi[0])
+        number, power = subjects.number[:, None], subjects.power[:, None]
+        n_subjects = subjects.times.sum()
+        rate = 1.0 / (alpha + exposure)
+        shape = alpha * number + power
+        mean = shape * rate
+        shifted = alpha + subjects.powers[:, None]
+        first = n_subjects * (psi[0] + 1.0 - digamma(alpha)) + subjects.times @ digamma(shifted)
+        first = first + (number * np.log(rate) - mean).sum(axis=0)
+        second = n_subjects * (1.0 / alpha - zeta(2.0, alpha)) + subjects.times @ zeta(2.0, shifted)
+        second = second - ((2.0 * number - mean) * rate).sum(axis=0)
+        return ClosedFormTerms(
+            value=self.closed_form(subjects, exposure, psi),
+            by_exposure=-mean,
+            by_exposure_twice=mean * rate,
+            by_psi=(alpha * first)[None],
+            by_psi_twice=(alpha * first + alpha**2 * second)[None, None],
+            crossed=(alpha * (mean - number) * rate)[None],
+        )
+
+    def draw(
+        self, psi: Floats, power: Floats, exposure: Floats, rng: np.random.Generator
+    ) -> Floats:
+        """Gamma(α + n, α + E)."""
+        alpha = np.exp(psi[0])
+        return np.asarray(rng.standard_gamma(alpha + power) / (alpha + exposure))
+
+    def mean(self, psi: Floats, power: Floats, exposure: Floats) -> Floats:
+        """(α + n)/(α + E)."""
+        alpha = np.exp(psi[0])
+        return np.asarray((alpha + power) / (alpha + exposure))
+
+    def variance(self, psi: Floats) -> Floats:
+        """1/α."""
+        return np.asarray(np.exp(-psi[0]))

@@ -1,1 +1,0 @@
-"""Estimators: they assemble data, design and inference."""

@@ -1,0 +1,1 @@
+"""What is known after a fit: draws of curves, bands, scores, forecasts."""

@@ -1,0 +1,196 @@
+r"""The joint likelihood of new counts, averaged over a mixture of Gaussian processes.
+
+ln E p(counts | f) over the posterior is what a held-out score asks for. Draws from the posterior
+estimate it badly: the new counts know f better than that, so that a handful of thousands of draws
+carry the mean, which is then noisy and nearly always too low (docs/maths.md, section 8). Here each
+component proposes where posterior and new likelihood together are: with f = μ + Gξ on the nodes and
+ξ ~ N(0, I), Newton's method finds the mode of
+
+.. math::  \ell(\xi) - |\xi|^2/2
+
+with the Fisher information as its curvature H, and draws of N(ξ*, H⁻¹) are weighted by what the
+proposal differs from the integrand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from gp4c.model.quadrature import IntervalIntegrals
+from gp4c.posterior.mixture import Posterior
+from gp4c.posterior.scoring import ScoredRows, subject_log_likelihoods
+
+Floats = NDArray[np.float64]
+
+#: most Newton steps, and the gain in nats below which they end
+_NEWTON_STEPS, _NEWTON_GAIN = 25, 1e-3
+#: fewest draws of a component, half of them mirror images; nats behind the best at which a
+#: component is left at Laplace's value
+_LEAST_DRAWS, _NEGLIGIBLE = 32, 12.0
+#: least ∫f²: counts where f is zero are all but impossible, not quite
+_LEAST_MASS = 1e-100
+#: numbers held at once
+_MOST_NUMBERS = 20_000_000
+
+
+@dataclass(frozen=True)
+class CountLaw:
+    """The law of the rows given their integrals: Poisson, gamma frailty, or given weights."""
+
+    rows: ScoredRows
+    effect: str | None = None
+    shape: float = np.inf
+    weights: Floats | None = None
+
+    def log_likelihood(self, integrals: Floats) -> Floats:
+        """ln p(all counts | ∫λ) + Σ ln m! of each draw, (S, J) → (S,)."""
+        each = subject_log_likelihoods(
+            self.rows, integrals, effect=self.effect, shape=self.shape, weights=self.weights
+        )
+        return np.asarray(each.sum(axis=1))
+
+    def slope_and_information(self, integrals: Floats, jacobian: Floats) -> tuple[Floats, Floats]:
+        """Gradient and Fisher information in ξ at integrals (J,) with ∂∫λ/∂ξ (J, p)."""
+        rows, J = self.rows, len(integrals)
+        expected = rows.expected(integrals[None])[0]
+        if self._frail:
+            effects = (self.shape + rows.totals) / (self.shape + expected)
+        else:
+            effects = np.ones(rows.n_subjects) if self.weights is None else self.weights
+        exposure = np.bincount(rows.interval, rows.exposure * effects[rows.subject], J)
+        slope = (self._count / integrals - exposure) @ jacobian
+        scaled = jacobian * np.sqrt(exposure / integrals)[:, None]
+        information = scaled.T @ scaled
+        if self._frail:  # what the frailties leave of it: −(α + m)/(α + R)² ∇R ∇Rᵀ
+            at_once = max(_MOST_NUMBERS // len(rows.count), 1)
+            parts = np.split(jacobian.T, range(at_once, jacobian.shape[1], at_once))
+            by_subject = np.concatenate([rows.expected(part) for part in parts])
+            by_subject *= np.sqrt(effects / (self.shape + expected))
+            information = information - by_subject @ by_subject.T
+        return slope, information
+
+    @property
+    def _frail(self) -> bool:
+        return self.effect == "gamma" and bool(np.isfinite(self.shape))
+
+    @cached_property
+    def _count(self) -> Floats:
+        size = int(self.rows.interval.max(initial=-1)) + 1
+        return np.bincount(self.rows.interval, self.rows.count, size).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """f = μ + Gξ of one component on its nodes, and the law of the new counts given it."""
+
+    law: CountLaw
+    integrals: IntervalIntegrals
+    rate: float
+    mean: Floats
+    factor: Floats
+
+    def value(self, xi: Floats) -> Floats:
+        """ℓ(ξ) of each column, some at a time."""
+        at_once = max(_MOST_NUMBERS // max(len(self.law.rows.count), len(self.mean)), 1)
+        if xi.shape[1] > at_once:
+            parts = np.split(xi, range(at_once, xi.shape[1], at_once), axis=1)
+            return np.concatenate([self.value(part) for part in parts])
+        f = self.mean[:, None] + self.factor @ xi
+        masses = self.rate * np.maximum(self.integrals.apply(f * f), _LEAST_MASS)
+        return self.law.log_likelihood(masses.T)
+
+    def around(self, xi: Floats) -> tuple[float, Floats, Floats]:
+        """ℓ(ξ) − |ξ|²/2, its gradient, and its Fisher curvature."""
+        f = self.mean + self.factor @ xi
+        masses = self.rate * np.maximum(self.integrals.apply(f * f), _LEAST_MASS)
+        jacobian = 2 * self.rate * self.integrals.apply(f[:, None] * self.factor)
+        with np.errstate(over="ignore", invalid="ignore"):  # where f is all but zero
+            slope, information = self.law.slope_and_information(masses, jacobian)
+        value = float(self.law.log_likelihood(masses[None])[0]) - float(xi @ xi) / 2
+        return value, slope - xi, information + np.eye(len(xi))
+
+
+@dataclass(frozen=True)
+class _Proposal:
+    """Where the ξ of a component lie given the new counts: N(mode, root rootᵀ)."""
+
+    mode: Floats
+    root: Floats
+    log_det: float
+    laplace: float
+
+    @classmethod
+    def of(cls, curve: _Curve) -> _Proposal:
+        """Newton's method with the Fisher information, halving steps that lose."""
+        xi = np.zeros(curve.factor.shape[1])
+        here, slope, information = curve.around(xi)
+        for _ in range(_NEWTON_STEPS):
+            if not (np.all(np.isfinite(slope)) and np.all(np.isfinite(information))):
+                information = np.eye(len(xi))  # as the posterior proposes
+                break
+            step, share = np.linalg.solve(information, slope), 1.0
+            expected_gain = float(slope @ step) / 2
+            while (there := curve.around(xi + share * step))[0] < here and share > 1e-3:
+                share /= 2
+            if there[0] < here:
+                break
+            xi = xi + share * step
+            here, slope, information = there
+            if expected_gain < _NEWTON_GAIN:
+                break
+        values, vectors = np.linalg.eigh(information)
+        log_det = float(np.log(values).sum())
+        return cls(xi, vectors / np.sqrt(values), log_det, here - log_det / 2)
+
+    def draw(self, curve: _Curve, size: int, rng: np.random.Generator) -> tuple[float, float]:
+        """Log-likelihood under the component from mirrored draws, and its relative error."""
+        half = rng.standard_normal((len(self.mode), (size + 1) // 2))
+        normals = np.concatenate([half, -half], axis=1)
+        xi = self.mode[:, None] + self.root @ normals
+        correction = (normals**2).sum(axis=0) - (xi**2).sum(axis=0) - self.log_det
+        logs = curve.value(xi) + correction / 2
+        pairs = logsumexp(logs.reshape(2, -1), axis=0) - np.log(2)
+        mean = float(logsumexp(pairs) - np.log(len(pairs)))
+        return mean, float(np.exp(pairs - mean).std(ddof=1) / np.sqrt(len(pairs)))
+
+
+def joint_log_likelihood(
+    posterior: Posterior,
+    start: Floats,
+    stop: Floats,
+    law: CountLaw,
+    n_draws: int,
+    rng: np.random.Generator,
+) -> tuple[float, float]:
+    """ln E p(counts | f) + Σ ln m!, and its Monte-Carlo standard error.
+
+    Parameters
+    ----------
+    start, stop : (J,)
+        The distinct intervals of the rows.
+    n_draws : int
+        Draws of all components together, most where they matter most.
+    """
+
+    def curves() -> Iterator[_Curve]:  # made twice: all at once may not fit into memory
+        for component, integrals, grid in posterior.integrators(start, stop):
+            yield _Curve(law, integrals, posterior.rate, *component.spread(grid.nodes)[:2])
+
+    proposals = [_Proposal.of(curve) for curve in curves()]
+    logs = np.log(np.maximum(posterior.weights, 1e-300))
+    values = logs + np.array([proposal.laplace for proposal in proposals])
+    share, behind = np.exp(values - logsumexp(values)), values.max() - values
+    errors = np.zeros(len(values))
+    for k, (proposal, curve) in enumerate(zip(proposals, curves(), strict=True)):
+        if behind[k] < _NEGLIGIBLE:
+            size = max(_LEAST_DRAWS, int(np.ceil(n_draws * share[k])))
+            mean, errors[k] = proposal.draw(curve, size, rng)
+            values[k] = logs[k] + mean
+    total = float(logsumexp(values))
+    return total, float(np.sqrt(((np.exp(values - total) * errors) ** 2).sum()))

@@ -1,0 +1,35 @@
+"""Tables for other programs: CSV that a spreadsheet cannot mistake for formulas."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+from gp4c.data.tables.spreadsheet_guard import guarded
+
+if TYPE_CHECKING:
+    import os
+
+    import pandas as pd
+
+
+def to_csv(frame: pd.DataFrame) -> str:
+    """Write a table as CSV; texts that a spreadsheet would run get an apostrophe in front.
+
+    :func:`gp4c.read_panel` takes it away again, so that labels are what they were.
+    """
+    safe = frame.rename(columns=guarded)
+    for name in safe.columns:
+        if safe[name].dtype.kind not in "biufM":
+            safe[name] = safe[name].map(guarded)
+    text = str(safe.to_csv(index=False, lineterminator="\n"))
+    if "\r" in text:  # ends a line for spreadsheets, but Python's csv quotes "\n" alone
+        text = str(safe.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC))
+    return text
+
+
+def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
+    """Write :func:`to_csv` to a file, whole or not at all."""
+    from gp4c.atomic import write_text
+
+    write_text(path, to_csv(frame))

@@ -1,0 +1,399 @@
+"""The HTML report: an analysis on one page, to send to a colleague."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp4c.data.timeaxis import TimeAxis
+from gp4c.estimators.base import average_exposure
+from gp4c.reporting.effect_rows import effects_section
+from gp4c.reporting.figures.curves import AT_EXPOSURE, Curves, curves_of, ratio_times
+from gp4c.reporting.page import report_figures as figures
+from gp4c.reporting.page.report_method import BIBTEX, PAPER, method_paragraphs
+from gp4c.reporting.page.report_page import (
+    Section,
+    level_switch,
+    page,
+    paragraph,
+    picture,
+    plot,
+    table,
+    warning_box,
+)
+from gp4c.reporting.summary import ModelSummary, summarise
+from gp4c.reporting.words import estimate, moment, number, per, percent
+
+if TYPE_CHECKING:
+    import os
+
+    from gp4c.data.panel import PanelCounts
+
+#: levels of the switch
+LEVELS = (0.5, 0.8, 0.95)
+#: rows of the tables under the figures
+_TABLE_ROWS = 11
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """What goes into a report.
+
+    Attributes
+    ----------
+    models : dict
+        Name of the group (any name if there is one) to fitted estimator.
+    panel : PanelCounts, optional
+        The data; without them the report has no data section, picture or diagnostics.
+    by : str, optional
+        The covariate that makes the groups.
+    comparison : Comparison, optional
+        What :func:`gp4c.compare` returned.
+    forecasts : dict
+        Name to (times, Forecast) with one window from now to each time.
+    title : str
+    level : float
+        Level of the bands when the page opens.
+    seed : int, optional
+    command : str, optional
+        How to make the report again.
+    """
+
+    models: Mapping[str, Any]
+    panel: PanelCounts | None = None
+    by: str | None = None
+    comparison: Any = None
+    forecasts: Mapping[str, Any] = field(default_factory=dict)
+    title: str = "Panel counts"
+    level: float = 0.95
+    seed: int | None = None
+    command: str | None = None
+
+    # -- results, computed once -------------------------------------------------------------
+
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """Levels of the switch, increasing."""
+        return tuple(sorted({*LEVELS, self.level}))
+
+    @cached_property
+    def curves(self) -> dict[str, Curves]:
+        """Curves of all groups with bands of all levels."""
+        return {name: curves_of(m, levels=self.levels) for name, m in self.models.items()}
+
+    @cached_property
+    def summaries(self) -> dict[str, ModelSummary]:
+        """Summaries of all groups."""
+        return {
+            name: summarise(m, level=self.level, curves=self.curves[name])
+            for name, m in self.models.items()
+        }
+
+    @cached_property
+    def panel_picture(self) -> bytes:
+        """The picture of the data, as PNG; empty without data."""
+        return b"" if self.panel is None else _panel_png(self.panel)
+
+    @property
+    def first(self) -> Any:
+        """The first model; what all have in common is read from it."""
+        return next(iter(self.models.values()))
+
+    @cached_property
+    def _figures(self) -> dict[str, Any]:
+        return {}
+
+    # -- the page ---------------------------------------------------------------------------
+
+    def html(self) -> str:
+        """The report as one HTML document."""
+        self._figures.clear()
+        sections = [
+            Section(key, heading, parts)
+            for key, heading, parts in (
+                ("results", "Event rate and number of events", list(self._results())),
+                ("effects", "Effects of covariates",
+                 list(effects_section(self.models, self.level, self.by))),
+                ("comparison", "Comparison of groups", list(self._comparison())),
+                ("forecast", "Forecast", list(self._forecast())),
+                ("data", "Data", list(self._data())),
+                ("models", "Fitted models" if len(self.models) > 1 else "Fitted model",
+                 list(self._models())),
+                ("diagnostics", "Do the counts look like the model's?", list(self._diagnostics())),
+                ("method", "Method and citation", list(self._method())),
+                ("reproduce", "To reproduce", list(self._reproduce())),
+            )
+            if parts
+        ]  # fmt: skip
+        content = {"level": figures.level_key(self.level), "figures": self._figures}
+        return page(self.title, self._header(), sections, content)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report to a file, whole or not at all."""
+        from gp4c.atomic import write_text
+
+        write_text(path, self.html())
+
+    def _header(self) -> str:
+        from html import escape
+
+        unit, (start, end) = self.first.time_unit_, self.first.window_
+        span = f"{number(start)} to {moment(end, unit)}"
+        if self.first.time_origin_ is not None:
+            span += f" ({_window_words(start, end, self.first)})"
+        data = getattr(self.first, "data_summary_", None) if len(self.models) == 1 else None
+        sizes = self.panel or data
+        lead = span
+        if sizes is not None:
+            n = [_size(sizes, key) for key in ("n_subjects", "n_intervals", "n_events")]
+            lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
+        exposed = AT_EXPOSURE if average_exposure(self.first) != 1.0 else ""
+        cards = []
+        for name, summary in self.summaries.items():
+            row = summary["mean number of events"]
+            band = (
+                "" if row.low is None or row.high is None
+                else f"{percent(self.level)} band {estimate(row.low)} to {estimate(row.high)}"
+            )  # fmt: skip
+            label = f"{self.by}: {name}" if self.by else "all subjects"
+            cards.append(
+                f'<div class="card"><div class="name">{escape(label)}</div>'
+                f'<div class="figure">{estimate(float(row.value or 0.0))}</div>'
+                f"<div>events per subject{exposed} by {escape(moment(end, unit))}</div>"
+                f'<div class="range">{escape(band)}</div></div>'
+            )
+        return f'{paragraph(lead, "lead")}<div class="cards">{"".join(cards)}</div>'
+
+    # -- sections ---------------------------------------------------------------------------
+
+    def _results(self) -> Iterator[str]:
+        if all(c.cumulative_bands for c in self.curves.values()):
+            keys = [figures.level_key(level) for level in self.levels]
+            yield level_switch(keys, figures.level_key(self.level))
+        unit = self.first.time_unit_
+        if any(c.rate is not None for c in self.curves.values()):
+            self._figures["rate"] = figures.curve_figure(self.curves, "rate", self.panel)
+            ticks = " Ticks below: visits." if self._figures["rate"]["rug"] else ""
+            yield plot(
+                "rate", self._in_words("rate"),
+                f"Event rate, {_plain(per(unit))}, for a subject of average rate, with "
+                f"<span data-level></span> bands.{ticks}", self._values("rate"),
+            )  # fmt: skip
+        self._figures["cumulative"] = figures.curve_figure(self.curves, "cumulative", None)
+        yield plot(
+            "cumulative", self._in_words("cumulative"),
+            "Mean number of events per subject since the beginning, with <span data-level></span> "
+            "bands.", self._values("cumulative"),
+        )  # fmt: skip
+
+    def _in_words(self, what: str) -> str:
+        """Text for those who do not see the figure."""
+        parts = []
+        for name, c in self.curves.items():
+            values = c.rate if what == "rate" else c.cumulative
+            if values is not None:
+                whose = f"{name}: " if len(self.curves) > 1 else ""
+                parts.append(
+                    f"{whose}from {number(values[0])} at {moment(c.times[0], c.time_unit)} to "
+                    f"{number(values[-1])} at {moment(c.times[-1], c.time_unit)}, at most "
+                    f"{number(values.max())}"
+                )
+        title = "Event rate over time. " if what == "rate" else "Mean number of events over time. "
+        return title + "; ".join(parts) + "."
+
+    def _values(self, what: str) -> str:
+        """Table of a figure's values at a few times."""
+        tables = []
+        for name, c in self.curves.items():
+            values = c.rate if what == "rate" else c.cumulative
+            if values is None:
+                continue
+            bands = (c.rate_bands if what == "rate" else c.cumulative_bands).get(self.level)
+            shown = np.unique(np.linspace(0, len(c.times) - 1, _TABLE_ROWS).astype(int))
+            header = ["time", "estimate", *([f"{percent(self.level)} from", "to"] if bands else [])]
+            rows = [
+                [number(c.times[k]), estimate(values[k]), *(estimate(b[k]) for b in bands or ())]
+                for k in shown.tolist()
+            ]
+            tables.append(table(name if self.by else "", header, rows, numbers=True))
+        return "".join(tables)
+
+    def _comparison(self) -> Iterator[str]:
+        if self.comparison is None:
+            return
+        for line in str(self.comparison).splitlines():
+            yield paragraph(line)
+        times = ratio_times(self.comparison)
+        for k, pair in enumerate(self.comparison.pairs[:3]):
+            name = f"{pair[1]} / {pair[0]}"
+            for curve, words in (("cumulative", "mean numbers of events"), ("rate", "event rates")):
+                how = {"curve": curve, "pair": pair}
+                bands = {v: self.comparison.ratio_band(times, v, **how) for v in self.levels}
+                ratio = self.comparison.ratio(times, **how)
+                key = f"ratio-{curve}-{k}"
+                axis = TimeAxis.of(self.first).words
+                self._figures[key] = figures.ratio_figure(name, times, ratio, bands, axis)
+                yield plot(
+                    key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
+                    f"Ratio of {words}, {_plain(name)}, with <span data-level></span> bands; "
+                    "1 is no difference.",
+                )  # fmt: skip
+
+    def _forecast(self) -> Iterator[str]:
+        if not self.forecasts:
+            return
+        rows, fans = [], []
+        for name, (times, forecast) in self.forecasts.items():
+            bands = {v: (forecast.quantile((1 - v) / 2), forecast.quantile((1 + v) / 2))
+                     for v in self.levels}  # fmt: skip
+            median = forecast.quantile(0.5)
+            fans.append((name, *figures.from_zero(forecast.start[0], times, median, bands)))
+            low, high = (int(np.atleast_1d(edge)[-1]) for edge in bands[self.level])
+            end = _window_words(float(forecast.start[-1]), float(times[-1]), self.first)
+            rows.append([name, end, estimate(float(np.atleast_1d(forecast.mean)[-1])),
+                         f"{low} to {high}"])  # fmt: skip
+        names, times_of, medians, bands_of = zip(*fans, strict=True)
+        axis = TimeAxis.of(self.first).words
+        self._figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
+        header = ["", "window", "expected events", f"{percent(self.level)} interval"]
+        yield table("Number of events to come, all subjects together", header, rows)
+        yield plot(
+            "fan", "Forecast of the number of events over time; see the table above.",
+            "Number of events from the start of the forecast to each time: median and "
+            "<span data-level></span> prediction interval.",
+        )  # fmt: skip
+        for name, (_, forecast) in self.forecasts.items():
+            if forecast.note:
+                yield paragraph(f"{name}: {forecast.note}" if self.by else forecast.note)
+
+    def _data(self) -> Iterator[str]:
+        if self.panel is None:
+            return
+        summary = self.panel.summary()
+        rows = summary.texts()
+        half = -(-len(rows) // 2)
+        yield warning_box(summary.remarks, "Note")
+        yield (
+            f'<div class="columns">{table("", (), rows[:half])}{table("", (), rows[half:])}</div>'
+        )
+        yield picture(
+            self.panel_picture,
+            f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
+            "intervals between visits, darker where more events were counted.",
+            "One row per subject, one rectangle per interval between visits; darker means more "
+            "events, grey none, white not observed.",
+        )
+
+    def _models(self) -> Iterator[str]:
+        parts = []
+        for name, summary in self.summaries.items():
+            heading = f"{self.by}: {name}" if self.by else summary.title
+            body = warning_box(summary.remarks) + _summary_table(summary)
+            parts.append(f"<div><h3>{_plain(heading)}</h3>{body}</div>")
+        yield f'<div class="{"columns" if len(parts) > 1 else ""}">{"".join(parts)}</div>'
+
+    def _diagnostics(self) -> Iterator[str]:
+        if self.panel is None:
+            return
+        from gp4c.reporting.figures.count_checks import check_counts
+
+        yield paragraph(
+            "Left: bars hang from the expected numbers of intervals with 0, 1, 2, ... events and "
+            "should end near zero. Right: bars should be level; a U shape means that subjects vary "
+            "more than the model says, a hump that they vary less. Dashed: where 95% of the bars "
+            "lie if the model is right. Both are on the data of the fit, which flatters a little."
+        )
+        for k, (name, model) in enumerate(self.models.items()):
+            part = self.panel if self.by is None else _group(self.panel, self.by, name)
+            check = check_counts(model, part)
+            self._figures[f"rootogram-{k}"] = figures.rootogram_figure(check)
+            self._figures[f"pit-{k}"] = figures.pit_figure(check)
+            heading = f"<h3>{_plain(f'{self.by}: {name}')}</h3>" if self.by else ""
+            seen, expected = check.observed[0], check.expected[0]
+            yield heading + '<div class="columns">' + plot(
+                f"rootogram-{k}", f"Rootogram: {seen:.0f} intervals without events, "
+                f"{expected:.0f} expected.", "Counts per interval: hanging rootogram.", small=True,
+            ) + plot(
+                f"pit-{k}", "Histogram of the probability integral transform: heights from "
+                f"{check.pit.min() * 10:.2f} to {check.pit.max() * 10:.2f}; 1 is ideal.",
+                "Subjects' totals: probability integral transform.", small=True,
+            ) + "</div>"  # fmt: skip
+
+    def _method(self) -> Iterator[str]:
+        texts = [*method_paragraphs(self.models, self.by), PAPER]
+        yield f"<blockquote>{''.join(paragraph(text) for text in texts)}</blockquote>"
+        yield f"<details><summary>BibTeX</summary><pre>{_plain(BIBTEX)}</pre></details>"
+
+    def _reproduce(self) -> Iterator[str]:
+        if self.command:
+            yield f"<pre>{_plain(self.command)}</pre>"
+        rows = [["model", repr(self.first)]]
+        if self.seed is not None:
+            rows.append(["seed", str(self.seed)])
+        yield table("", (), rows + [[name, version] for name, version in _versions()])
+
+
+def _size(source: Any, key: str) -> int:
+    return int(source[key] if isinstance(source, dict) else getattr(source, key))
+
+
+def _plain(text: str) -> str:
+    from html import escape
+
+    return escape(text)
+
+
+def _summary_table(summary: ModelSummary) -> str:
+    parts, section = [], ""
+    for row in summary.rows:
+        if row.section != section:
+            section = row.section
+            parts.append(
+                f'<tr class="section"><th colspan="2" scope="rowgroup">{_plain(section)}</th></tr>'
+            )
+        parts.append(
+            f'<tr><th scope="row">{_plain(row.quantity)}</th><td>{_plain(row.text)}</td></tr>'
+        )
+    return f'<div class="scroll"><table><tbody>{"".join(parts)}</tbody></table></div>'
+
+
+def _window_words(start: float, stop: float, model: Any) -> str:
+    """A window in numbers, or in dates where the data had dates."""
+    axis = TimeAxis.of(model)
+    return f"{axis.date(start) or number(start)} to {axis.date(stop) or number(stop)}"
+
+
+def _panel_png(panel: PanelCounts) -> bytes:
+    from matplotlib.figure import Figure
+
+    from gp4c.reporting.figures.panel_picture import figure_size, plot_panel
+    from gp4c.reporting.figures.plot_style import any_script
+
+    drawing = Figure(figsize=figure_size(panel), layout="constrained")
+    plot_panel(panel, drawing.subplots())
+    buffer = io.BytesIO()
+    with any_script():
+        drawing.savefig(buffer, format="png", dpi=130)
+    return buffer.getvalue()
+
+
+def _group(panel: PanelCounts, by: str, name: str) -> PanelCounts:
+    """Subjects of a group by the text of its label."""
+    return panel[np.flatnonzero(panel.covariates[by].astype(str).to_numpy() == name)]
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    import platform
+    from importlib.metadata import version
+
+    from gp4c import __version__
+
+    yield "gp4c", __version__
+    yield "Python", platform.python_version()
+    for name in ("numpy", "scipy", "pandas", "plotly"):
+        yield name, version(name)

@@ -1,0 +1,83 @@
+"""How a result was obtained, as a paragraph and a reference ready to paste."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gp4c import __version__
+from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.model.kernels import KERNELS
+from gp4c.reporting.fit_rows import is_variational, posterior_sentence
+from gp4c.reporting.law_rows import has_free_weights
+
+PAPER = (
+    "Ding, H., Lee, Y., Sato, I. and Sugiyama, M. (2018). Variational inference for Gaussian "
+    "process with panel count data. In: Proceedings of the 34th Conference on Uncertainty in "
+    "Artificial Intelligence (UAI)."
+)
+BIBTEX = """@inproceedings{ding2018gp4c,
+  author    = {Ding, Hongyi and Lee, Young and Sato, Issei and Sugiyama, Masashi},
+  title     = {Variational Inference for {Gaussian} Process with Panel Count Data},
+  booktitle = {Proceedings of the 34th Conference on Uncertainty in Artificial Intelligence},
+  year      = {2018}
+}"""
+
+
+def method_paragraphs(models: Mapping[str, PanelEstimator], by: str | None) -> list[str]:
+    """One paragraph, or one per group where the groups have different laws."""
+    if len({(model.law_, model.effect_) for model in models.values()}) == 1:
+        return [method_paragraph(next(iter(models.values())), by)]
+    return [f"{by}: {name}. {method_paragraph(model, by)}" for name, model in models.items()]
+
+
+def method_paragraph(model: PanelEstimator, by: str | None = None) -> str:
+    """Describe how a fitted model was obtained, for a methods section."""
+    parts = [_model(model), _subjects(model), _choice(model)]
+    if isinstance(model, GaussianProcessModel):
+        parts.append(posterior_sentence(model))
+    parts.append(_covariates(model))
+    if by is not None:
+        parts.append(f"Each level of {by} was fitted separately.")
+    parts += [model.band_text(), f"Computations used gp4c {__version__}."]
+    return " ".join(part for part in parts if part)
+
+
+def _model(model: PanelEstimator) -> str:
+    """The curve, and the law of counts where the estimator has a choice of it."""
+    kernel = model.get_params().get("kernel")
+    text = model.method_text.format(kernel=KERNELS[kernel].title if kernel else "")
+    return f"{text} {model.count_law_.method}" if "yes" in model.burst_options else text
+
+
+def _subjects(model: PanelEstimator) -> str:
+    if has_free_weights(model):
+        return "Each subject had a weight of its own, estimated from its counts."
+    return model.effect_law_.method
+
+
+def _choice(model: PanelEstimator) -> str:
+    """Say what the evidence chose, where it was asked."""
+    options = model.get_params()
+    laws = {"bursts": "the law of counts", "effect": "the law of subject effects"}
+    chosen = [words for name, words in laws.items() if options.get(name) == "auto"]
+    if is_poisson_only(model):
+        chosen = chosen[1:]
+    verb = "was" if len(chosen) == 1 else "were"
+    said = " and ".join(chosen)
+    return f"{said[:1].upper()}{said[1:]} {verb} chosen by the evidence." if chosen else ""
+
+
+def is_poisson_only(model: PanelEstimator) -> bool:
+    """Whether bursts="auto" left no choice, as in the variational family."""
+    return isinstance(model, GaussianProcessModel) and is_variational(model)
+
+
+def _covariates(model: PanelEstimator) -> str:
+    if model.coefficients_ is None:
+        return ""
+    return (
+        f"Covariates ({model.get_params()['formula']}) multiply the rate; their coefficients were "
+        "estimated together with the curve, with standard errors from a sandwich estimator over "
+        "subjects."
+    )

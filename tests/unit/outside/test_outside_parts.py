@@ -1,0 +1,80 @@
+"""A law and a kernel from outside the package, through the API, the command line and the report."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from numpy.testing import assert_allclose
+from typer.testing import CliRunner
+
+import gp4c
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """The toy parts, as long as these tests run."""
+    import importlib
+    import sys
+    from pathlib import Path
+
+    from gp4c.model.kernels import KERNELS
+    from gp4c.model.laws import LAWS
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    known = set(LAWS), set(KERNELS)
+    yield importlib.import_module("toy_parts")
+    sys.path.pop(0)
+    sys.modules.pop("toy_parts")
+    for registry, before in zip((LAWS, KERNELS), known, strict=True):
+        for name in set(registry) - before:
+            del registry[name]
+
+
+@pytest.fixture(scope="module")
+def panel():
+    return gp4c.load_dataset("bladder").where(treatment="thiotepa")
+
+
+def test_a_law_given_by_its_probability_alone_gives_the_same_answers(parts, panel, tmp_path):
+    toy = gp4c.GP4C(effect="gamma", bursts="toy_bursts").fit(panel)
+    own = gp4c.GP4C(effect="gamma", bursts=True).fit(panel)
+    assert toy.law_ == "toy_bursts"
+    assert abs(toy.log_evidence_ - own.log_evidence_) < 0.1
+    assert_allclose(toy.cumulative(50.0), own.cumulative(50.0), rtol=0.03)
+    assert_allclose(toy.dispersion_, own.dispersion_, rtol=0.05)
+    assert "a toy" in str(toy.summary())
+    toy.save(tmp_path / "toy.json")
+    assert gp4c.load_model(tmp_path / "toy.json").cumulative(50.0) == toy.cumulative(50.0)
+    assert toy.forecast(51.0, 60.0).mean > 0
+
+
+def test_a_kernel_needs_its_correlation_only(parts, panel):
+    model = gp4c.GP4C(kernel="toy_rational").fit(panel)
+    assert 3 < model.cumulative(50.0) < 15
+    bound = gp4c.GP4C(kernel="toy_rational", count_term="pointwise", effect="gamma").fit(panel)
+    assert 3 < bound.cumulative(50.0) < 15
+
+
+def test_the_command_line_finds_parts_by_their_entry_points(parts, panel, tmp_path, monkeypatch):
+    from gp4c.cli.program import app
+
+    loaded = []
+    entry = SimpleNamespace(name="toys", load=lambda: loaded.append("toys"))
+    monkeypatch.setattr("gp4c.parts.entry_points", lambda group: [entry])
+    table = tmp_path / "visits.csv"
+    panel.to_frame().to_csv(table, index=False)
+    done = CliRunner().invoke(app, ["fit", str(table), "--bursts", "toy_bursts", "--json"])
+    assert done.exit_code == 0, done.output
+    assert loaded
+    assert json.loads(done.output)
+    assert '"toy_bursts"' in done.output
+    page = CliRunner().invoke(
+        app, ["report", str(table), "--bursts", "toy_bursts", "--out", str(tmp_path / "page"), "-q"]
+    )
+    assert page.exit_code == 0, page.output
+    assert "a toy" in next((tmp_path / "page").glob("*.html")).read_text()
+
+
+def test_an_unknown_law_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="bursts must be one of 'auto', True, False, 'bursts'"):
+        gp4c.GP4C(bursts="no_such_law").fit(gp4c.load_dataset("bladder"))

@@ -1,0 +1,63 @@
+"""Parts from outside the package, written from the recipes of CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import nbinom
+
+from gp4c.model.kernels import Kernel
+from gp4c.model.laws import CountLaw, Parameter
+
+
+class NegativeBinomial(CountLaw):
+    """The law with bursts once more, with nothing but its probability: derivatives by differences.
+
+    The test compares it with the one of the package.
+    """
+
+    name = "toy_bursts"
+    title = "events come in bursts (a toy)"
+    parameters = (Parameter("log_excess", float(np.log(0.5)), 2.0),)
+
+    def power(self, count):
+        return np.asarray((count > 0).astype(float))
+
+    def has_remainder(self, count):
+        return count > 0
+
+    def remainder_value(self, mean, count, theta):
+        phi = np.exp(theta[0])
+        m = count.reshape((-1,) + (1,) * (mean.ndim - 1))
+        full = nbinom.logpmf(m, mean / phi, 1 / (1 + phi)) + gammaln(m + 1)
+        return full - np.log(mean) + np.log1p(phi) / phi * mean
+
+    def hazard(self, theta):
+        phi, h = np.exp(theta[0]), 1e-4
+        c = lambda t: np.log1p(np.exp(t)) / np.exp(t)  # noqa: E731
+        t = theta[0]
+        first = (c(t + h) - c(t - h)) / (2 * h)
+        second = (c(t + h) - 2 * c(t) + c(t - h)) / h**2
+        return np.log1p(phi) / phi, first[None], second[None, None]
+
+    def draw(self, mean, theta, rng):
+        phi = np.exp(theta[0])
+        return rng.poisson(rng.standard_gamma(mean / phi) * phi)
+
+    def cdf(self, count, mean, theta):
+        phi = np.exp(theta[0])
+        return nbinom.cdf(count, mean / phi, 1 / (1 + phi))
+
+    def dispersion(self, theta):
+        return 1 + np.exp(theta[0])
+
+
+class RationalQuadratic(Kernel):
+    """k(r) = (1 + r²/4a²)⁻²: several length-scales at once."""
+
+    name = "toy_rational"
+    title = "rational quadratic (a toy)"
+    spacing = 0.5
+
+    def __call__(self, distance, length_scale):
+        return (1.0 + (distance / length_scale) ** 2 / 4.0) ** -2
