@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import gammaln
 
-from gp4c.inference.engine.climb import Mode
+from gp4c.inference.engine.climb import Mode, Tilts
 from gp4c.inference.engine.landscape import Landscape
 
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ class Component:
     landscape: Landscape
     u: float
     centre: Floats
-    rho: float
+    tilt: Tilts
     tail_factor: Floats  # lower factor of the covariance of (l, parameters)
     regression: Floats  # of (ξ, β) on them
     axes: Floats  # of the precision of (ξ, β) given them
@@ -55,7 +55,7 @@ class Component:
             landscape=land,
             u=mode.u,
             centre=mode.x,
-            rho=mode.rho,
+            tilt=mode.tilt,
             tail_factor=np.asarray(np.linalg.cholesky(inner)),
             regression=np.asarray(np.linalg.solve(inner, covariance[np.ix_(tail, curve)]).T),
             axes=axes,
@@ -90,9 +90,8 @@ class Component:
         x[_tail(land)] = offset
         x[_curve(land)] = self.regression @ offset + self.axes @ (z / self.root)
         x += self.centre[:, None]
-        if self.rho:
-            m = land.size
-            x[:m] = (x[:m] + self._b) * np.exp(-self.rho / 2 * (x[m] - self.centre[m])) - self._b
+        m = land.size
+        x[:m] = self._stretched(x[:m] + self._b, x[m] - self.centre[m]) - self._b
         return x
 
     def residuals(self, x: Floats) -> tuple[Floats, Floats]:
@@ -100,9 +99,7 @@ class Component:
         land = self.landscape
         m = land.size
         d = x - self.centre[:, None]
-        if self.rho:
-            stretch = np.exp(self.rho / 2 * d[m])
-            d[:m] = (x[:m] + self._b) * stretch - self._b - self.centre[:m, None]
+        d[:m] = self._stretched(x[:m] + self._b, -d[m]) - self._b - self.centre[:m, None]
         tail = d[_tail(land)]
         e = solve_triangular(self.tail_factor, tail, lower=True)
         z = self.root * (self.axes.T @ (d[_curve(land)] - self.regression @ tail))
@@ -128,7 +125,12 @@ class Component:
         """−ln |∂x/∂(e, z)|."""
         m = self.landscape.size
         fixed = np.log(self.root).sum() - np.log(np.diag(self.tail_factor)).sum()
-        return np.asarray(fixed + self.rho * m / 2 * (x[m] - self.centre[m]))
+        return np.asarray(fixed + self.tilt.trace / 2 * (x[m] - self.centre[m]))
+
+    def _stretched(self, values: Floats, change: Floats) -> Floats:
+        """e^{−P · change / 2} times each column of values (M, S)."""
+        axes, shares = self.tilt.axes[0], self.tilt.shares[0][:, None]
+        return np.asarray(axes @ (np.exp(-0.5 * shares * change) * (axes.T @ values)))
 
     @cached_property
     def root(self) -> Floats:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.inference.engine.landscape import Landscape, Task, split_level
-from gp4c.inference.engine.lattice import Lattice, find_modes
+from gp4c.inference.engine.lattice import Lattice, find_modes, with_turned
 from gp4c.inference.engine.tempering import needs_tempering, temper
+from gp4c.inference.engine.turns import turned_modes
 from gp4c.inference.engine.weigh import Sheaf, Weighted, weigh
 from gp4c.model.cells import Cells
 from gp4c.model.count_likelihood import CountLikelihood
@@ -29,8 +30,9 @@ Say = Callable[[str], None]
 
 #: draws of a fit, fewest draws where data are large, and the work per draw that all of them allow
 DRAWS, FEWEST_DRAWS, _WORK = 15_000, 1000, 3e7
-#: draws that the fall-back returns, and most rows of the map to nodes that it takes (10 seconds)
-TEMPERED_DRAWS, _MOST_TEMPERED = 2800, 1500
+#: draws that the fall-back returns, most rows of the map to nodes that it takes, and most rows
+#: whose subjects are integrated numerically: 10 seconds each
+TEMPERED_DRAWS, _MOST_TEMPERED, _MOST_INTEGRATED = 2800, 1500, 60
 #: nats behind the best law from which a law's lattice is not refined
 _CLEARLY_WORSE = 10.0
 #: nats by which a law must be behind to be given up for a simpler one: odds of 20 to 1
@@ -119,8 +121,12 @@ def fit_posterior(
         lattice = replace(lattice, points=[lattice.best], steps=(1.0, 1.0))
     tell("weighing draws")
     rng = np.random.default_rng(seed)
+    turned = turned_modes(lattice.best.mode)
+    can_temper = hyper == "integrate" and _can_temper(task)
+    if turned and not can_temper:
+        lattice = with_turned(lattice, turned)
     weighted = weigh(lattice, n_draws or _affordable(task), rng)
-    if hyper == "integrate" and _can_temper(task) and needs_tempering(lattice, weighted):
+    if can_temper and needs_tempering(weighted, bool(turned)):
         tell("f may cross zero: carrying draws from the prior")
         weighted = temper(lattice, TEMPERED_DRAWS, rng)
     by_name = {(one.name, other.name): value for (one, other), value in known.items()}
@@ -177,7 +183,9 @@ def task_for(
 def _can_temper(task: Task) -> bool:
     """Whether the fall-back is affordable, some seconds; it learns the mean of f."""
     cells = task.likelihood.cells
-    return task.mean is None and len(cells.start) + cells.n_owners <= _MOST_TEMPERED
+    few = len(cells.start) + cells.n_owners <= _MOST_TEMPERED
+    integrated = len(cells.weight) if len(cells.hard) else 0
+    return task.mean is None and few and integrated <= _MOST_INTEGRATED
 
 
 def _affordable(task: Task) -> int:
