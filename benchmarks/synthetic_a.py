@@ -24,6 +24,7 @@ import gp4c
 from gp4c.data.panel import PanelCounts
 from gp4c.data.simulate.intensities import square_wave
 from gp4c.exceptions import ConvergenceWarning
+from gp4c.inference.variational.bound import theorem2
 from gp4c.inference.variational.hyper import Problem
 from gp4c.inference.variational.vem import InducingValues, rate_scale, vem_e_step
 from gp4c.model.kernels import KERNELS
@@ -107,7 +108,7 @@ def quasi_newton_optimum(panel: PanelCounts, b: float, length_scale: float) -> f
             work, hyper, scale, values, evaluations=None, floor=1e-5 * scale, tol=1e-7
         )
         q = values.whiten(work, hyper, scale)
-        at = work.evaluate(hyper, q)
+        at = theorem2(work, hyper, q)
         return -at.bound.total, -work.hyper_gradient(hyper, q, at)[:3]
 
     shortest = np.log(problem.smallest_length_scale(size))

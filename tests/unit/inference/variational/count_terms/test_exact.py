@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gp4c.inference.variational.expected_logs.exact import (
+from gp4c.inference.variational.count_terms.exact import (
     SMALL_BLOCK,
     Block,
     block_orders,
