@@ -29,7 +29,7 @@ from gp4c.inference.variational.hyper import Problem
 from gp4c.inference.variational.vem import InducingValues, rate_scale, vem_e_step
 from gp4c.model.kernels import KERNELS
 from gp4c.model.observations import observe
-from gp4c.model.sparse_prior import Hyper, SparsePrior
+from gp4c.model.sparse_prior import Hyper
 from gp4c.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
@@ -86,11 +86,9 @@ def measure(model: Any, data: Any, test: PanelCounts) -> dict[str, Any]:
 
 
 def smallest_mean_f(model: Any) -> float:
-    """Smallest E f over the window, in units of √rate, for the heaviest part of the posterior."""
-    part = max(model.posterior_.components, key=lambda component: component.weight)
-    prior = SparsePrior(KERNELS[part.kernel], part.inducing, part.length_scale)
-    features = prior.features(TIMES / TIMES[-1])
-    return float(np.min(part.prior_mean + np.sqrt(part.variance) * (features @ part.mean)))
+    """Smallest E f over the window, in units of √rate, of the fitted curve."""
+    mean, _ = model.posterior_.moments(TIMES / TIMES[-1])
+    return float(np.min(mean))
 
 
 def quasi_newton_optimum(panel: PanelCounts, b: float, length_scale: float) -> float:

@@ -16,7 +16,7 @@ from gp4c.inference.variational.exposure import subject_cost
 from gp4c.inference.variational.hyper import Optimum, Problem, free_coordinates, solve_q
 from gp4c.inference.variational.search import finished, search
 from gp4c.model.sparse_prior import Hyper
-from gp4c.posterior.mixture import Component, Posterior
+from gp4c.posterior.sparse_posterior import Posterior
 
 #: prior used when no event was seen: f² has mean 1 (one event in the whole exposure), the curve
 #: is smooth on the scale of the window
@@ -37,8 +37,7 @@ def gaussian_posterior(
 ) -> Posterior:
     """The posterior that an optimum of the bound stands for."""
     hyper, q = optimum.hyper, optimum.estep.q
-    component = Component(
-        weight=1.0,
+    return Posterior(
         kernel=kernel,
         length_scale=hyper.length_scale,
         variance=hyper.variance,
@@ -46,8 +45,9 @@ def gaussian_posterior(
         inducing=optimum.work.prior.inducing,
         mean=q.mean,
         root=q.root,
+        window=window,
+        rate=rate,
     )
-    return Posterior((component,), window, rate)
 
 
 def bound_with(problem: Problem, optimum: Optimum, name: str) -> float:
