@@ -89,7 +89,7 @@ def find_optimum(problem: Problem, *, mean: str | float, tol: float, max_iter: i
     if problem.data.total == 0:
         return no_event_optimum(problem)
     fixed = unit_mean(problem, mean)
-    near = search(problem.sketch(), mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)[0]
+    near = search(problem.sketch(), mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)
     free = free_coordinates(problem, fixed)
     return finished(problem, near, free=free, tol=tol, max_iter=max_iter)
 

@@ -120,7 +120,8 @@ class Anderson:
     """Anderson's mixing for the fixed-point map of the natural parameters.
 
     Keeps pairs (change of x, change of residual); those of one E-step still serve the next, at
-    nearby hyper-parameters, so a memory may be handed from E-step to E-step.
+    nearby hyper-parameters, so a memory may be handed from E-step to E-step. LocalEM mixes by the
+    same formula, for each column of its own and with singular values instead of a ridge.
     """
 
     def __init__(self, size: int):

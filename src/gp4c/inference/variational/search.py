@@ -29,15 +29,13 @@ from gp4c.model.sparse_prior import Hyper
 
 Floats = NDArray[np.float64]
 
-#: nats behind the best at which a local maximum is worth a climb
-COMPETES = 3.0
 #: nats behind the best at which an end of the profile is given up
 HOPELESS = 20.0
 #: nats behind the best at which a local maximum of the profile is not climbed from
 UNPROMISING = 6.0
 #: tolerance (nats) of an E-step of the profile; least gain for which another step is taken
 ROUGH, ROUGH_GAIN = 0.01, 0.2
-#: peaks this many nats below the best are climbed roughly only
+#: nats behind the best at which a rough climb is given up
 CLOSE = 0.5
 #: longest step in (ln a, ln γ, g, ln α) of the profile
 ROUGH_RADIUS = np.array([0.0, 1.0, 0.3, 1.0])
@@ -50,8 +48,8 @@ def search(
     tol: float = 1e-6,
     max_iter: int = 200,
     n_climbs: int = 3,
-) -> list[Optimum]:
-    """Profile the length-scale, and climb from its best local maxima.
+) -> Optimum:
+    """Profile the length-scale, and climb from its best local maxima; the highest end.
 
     Parameters
     ----------
@@ -59,33 +57,22 @@ def search(
         Fix g at this value; None learns it.
     n_climbs : int
         Most local maxima of the profile to climb from.
-
-    Returns
-    -------
-    list of Optimum
-        The local maxima found, best first; those far below the best are roughly placed.
     """
     free = free_coordinates(problem, mean)
-
-    def route(start: Optimum, size: int) -> Climb:
-        return Climb(problem, start.hyper, free=free, near=start.estep, size=size)
-
-    def finish(way: Climb) -> Optimum:
-        found = way.to(tol, max_iter)
-        if problem.size_for(found.hyper.length_scale) <= way.size:
-            return found
-        return finished(problem, found, free=free, tol=tol, max_iter=max_iter)
-
     starts = starting_points(profile(problem, free, mean))[:n_climbs]
-    routes = [route(start, start.work.size) for start in starts]
-    found = [way.to(max(SKETCH, tol), max_iter) for way in routes]
-    highest = max(peak.value for peak in found)
-    found = [
-        finish(way) if peak.value > highest - CLOSE else peak
-        for way, peak in zip(routes, found, strict=True)
-        if peak.value > highest - COMPETES
+    routes = [
+        Climb(problem, start.hyper, free=free, near=start.estep, size=start.work.size)
+        for start in starts
     ]
-    return sorted(found, key=lambda o: -o.value)
+    sketches = [route.to(max(SKETCH, tol), max_iter).value for route in routes]
+    ends = []
+    for route, value in zip(routes, sketches, strict=True):
+        if value > max(sketches) - CLOSE:
+            end = route.to(tol, max_iter)
+            if problem.size_for(end.hyper.length_scale) > route.size:
+                end = finished(problem, end, free=free, tol=tol, max_iter=max_iter)
+            ends.append(end)
+    return max(ends, key=lambda end: end.value)
 
 
 def finished(

@@ -74,7 +74,7 @@ def test_the_search_finds_what_brute_force_finds(
     count_term: str, starts: tuple[float, ...], evaluations: int
 ) -> None:
     task = problem(count_term=count_term, tol=1e-8)
-    found = search(task, tol=1e-7)[0]
+    found = search(task, tol=1e-7)
     assert found.converged
 
     def negative(x: np.ndarray) -> float:
@@ -116,7 +116,7 @@ def uneven_panel() -> PanelCounts:
 
 def test_the_frailty_shape_is_where_its_derivative_vanishes() -> None:
     task = Problem(observed(uneven_panel()), KERNELS["se"], effect="gamma", n_inducing=6)
-    found = search(task, tol=1e-8)[0]
+    found = search(task, tol=1e-8)
     gradient = found.work.hyper_gradient(found.hyper, found.estep.q, found.estep.evaluation)
     assert 0.1 < found.hyper.shape < 3.0
     assert abs(gradient[3]) < 1e-2

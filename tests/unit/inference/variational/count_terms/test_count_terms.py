@@ -11,11 +11,18 @@ from scipy.integrate import quad
 from scipy.special import digamma
 from scipy.stats import norm, poisson
 
-from gp4c.inference.variational.count_terms import COUNT_TERMS, Pointwise, count_term
+import gp4c
+from gp4c.inference.variational.count_terms import (
+    COUNT_TERMS,
+    CountTerm,
+    Pointwise,
+    count_term,
+)
 from gp4c.inference.variational.count_terms.lemma2 import LEMMA2_CONSTANT, lemma2, theorem1
 from gp4c.inference.variational.expected_logs.log_square import expected_log_square
 from gp4c.model.quadrature import Grid, IntervalIntegrals
-from problems import central_difference
+from gp4c.reporting.fit_rows import posterior_sentence
+from problems import central_difference, visits_panel
 from tolerances import CLOSED_FORM, FINITE_DIFFERENCE
 
 SHARES = st.floats(0.0, 1.0)
@@ -176,3 +183,27 @@ def test_stand_ins_are_cheap_and_known() -> None:
     for term in COUNT_TERMS.values():
         if term.stand_in is not None:
             assert not count_term(term.stand_in).within
+
+
+@pytest.fixture
+def toy():
+    """A term from outside: Theorem 1 at b = 1, whatever b is asked for."""
+
+    class Toy(CountTerm):
+        name = "toy"
+        words = "with a toy"
+
+        def at_nodes(self, integrals, count, mean, variance, b):
+            return theorem1(integrals, count, mean, variance, 1.0)
+
+    yield Toy.name
+    del COUNT_TERMS[Toy.name]
+
+
+def test_a_term_joins_by_being_defined(toy: str) -> None:
+    panel = visits_panel(5, 6, 3)
+    options = {"effect": None, "n_inducing": 5}
+    ours = gp4c.GP4C(count_term=toy, b=0.2, **options).fit(panel)
+    theirs = gp4c.GP4C(count_term="lemma2", b=1.0, **options).fit(panel)
+    assert ours.objective_ == theirs.objective_
+    assert "variational inference, with a toy." in posterior_sentence(ours)
