@@ -144,12 +144,9 @@ def positive_start(work: Workspace, hyper: Hyper) -> Gaussian:
     The precision is the exact optimum of the b = 0 bound; the mean is the ridge fit of f = 1.
     """
     weights = work.likelihood.exposure.base_weights
-    sites = Sites(weights, 2 * weights, tuple(_empty_sites(work)))
+    none = [(np.zeros_like(b.residual), np.zeros_like(b.nodes)) for b in work.blocks]
+    sites = Sites(weights, 2 * weights, tuple(none))
     return work.from_sites(hyper, sites) or Gaussian.prior(work.size)
-
-
-def _empty_sites(work: Workspace) -> list[tuple[Floats, Floats]]:
-    return [(np.zeros_like(b.residual), np.zeros_like(b.nodes)) for b in work.blocks]
 
 
 def solve_q(
@@ -209,7 +206,7 @@ class Climb:
             self._inverse = np.linalg.inv(curvature)
 
     def to(self, tol: float, max_iter: int = 200) -> Optimum:
-        """Go on until the predicted gain is below `tol` nats; the best point reached.
+        """Go on until the predicted gain is below `tol` nats; return the best point reached.
 
         A fine tolerance is approached in two stages, the first with rough E-steps.
         """
@@ -256,26 +253,6 @@ class Climb:
             value_and_gradient, full[self.mask], bounds[self.mask], tol=tol, max_iter=max_iter,
             inverse=self._inverse,
         )  # fmt: skip
-
-
-def climb(
-    problem: Problem,
-    start: Hyper,
-    *,
-    free: tuple[bool, bool, bool, bool],
-    near: EStep | None = None,
-    size: int | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 200,
-) -> Optimum:
-    """Maximise over the free ones of (a, γ, g, α) from one start.
-
-    Parameters
-    ----------
-    tol : float
-        Stop when the predicted gain is below this many nats.
-    """
-    return Climb(problem, start, free=free, near=near, size=size).to(tol, max_iter)
 
 
 def free_coordinates(problem: Problem, mean: float | None) -> tuple[bool, bool, bool, bool]:

@@ -20,7 +20,6 @@ from gp4c.inference.variational.hyper import (
     Climb,
     Optimum,
     Problem,
-    climb,
     free_coordinates,
     limits,
     solve_q,
@@ -80,15 +79,13 @@ def finished(
     start: Optimum,
     *,
     free: tuple[bool, bool, bool, bool],
-    tol: float = 1e-6,
-    max_iter: int = 200,
+    tol: float,
+    max_iter: int,
 ) -> Optimum:
     """Climb from an optimum, again with more inducing inputs where it led beyond its resolution."""
     size = max(start.work.size, problem.size_for(start.hyper.length_scale))
-    found = climb(
-        problem, start.hyper, free=free, near=start.estep, size=size,
-        tol=tol, max_iter=max_iter,
-    )  # fmt: skip
+    route = Climb(problem, start.hyper, free=free, near=start.estep, size=size)
+    found = route.to(tol, max_iter)
     if problem.size_for(found.hyper.length_scale) <= size:
         return found
     return finished(problem, found, free=free, tol=tol, max_iter=max_iter)

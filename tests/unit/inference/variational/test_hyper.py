@@ -13,8 +13,8 @@ from gp4c.inference.variational.hyper import (
     MAX_INDUCING,
     MAX_LENGTH_SCALE,
     MIN_INDUCING,
+    Climb,
     Problem,
-    climb,
     positive_start,
     solve_q,
 )
@@ -92,7 +92,7 @@ def test_the_search_finds_what_brute_force_finds(
 def test_a_climb_never_steps_down_and_keeps_fixed_what_is_fixed() -> None:
     task = problem()
     start = Hyper(0.4, 0.1, 0.7)
-    found = climb(task, start, free=(True, True, False, False), tol=1e-7)
+    found = Climb(task, start, free=(True, True, False, False)).to(1e-7)
     assert np.diff(found.path).min(initial=0.0) >= -NEVER_DOWN
     assert found.hyper.mean == 0.7
     assert found.hyper.shape == np.inf

@@ -39,8 +39,21 @@ class Exact(CountTerm):
     def blocks(
         self, start: Floats, stop: Floats, count: Floats, prior: SparsePrior, tol: float
     ) -> list[Block]:
-        """The intervals in groups with the same number of nodes."""
-        return build_blocks(start, stop, count, prior, tol)
+        """The intervals in groups by the number of nodes they need."""
+        if not len(start):
+            return []
+        lengths = (stop - start) / prior.length_scale
+        needed, blocks = block_orders(prior.kernel.interval_nodes(lengths, tol)), []
+        for order in np.unique(needed):
+            chosen = needed == order
+            x, w = gauss_legendre(int(order))
+            half = (stop[chosen] - start[chosen])[:, None] / 2
+            nodes = (stop[chosen] + start[chosen])[:, None] / 2 + half * x
+            features = prior.features(nodes.ravel()).reshape(*nodes.shape, -1)
+            residual = prior.covariance(nodes, nodes) - features @ features.transpose(0, 2, 1)
+            roots = np.sqrt(half * w)
+            blocks.append(Block(nodes, roots, count[chosen], features, residual, prior, tol))
+        return blocks
 
     def numbers(self, length: Floats, kernel: Kernel) -> float:
         """Arrays of the squared numbers of nodes."""
@@ -150,24 +163,3 @@ def block_orders(needed: NDArray[np.intp]) -> NDArray[np.intp]:
             used.append(order)
             waiting = 0
     return np.asarray(np.array(used)[np.searchsorted(used, needed)])
-
-
-def build_blocks(
-    start: Floats, stop: Floats, count: Floats, prior: SparsePrior, tol: float
-) -> list[Block]:
-    """Group intervals by the number of nodes they need."""
-    if not len(start):
-        return []
-    needed = block_orders(prior.kernel.interval_nodes((stop - start) / prior.length_scale, tol))
-    blocks = []
-    for order in np.unique(needed):
-        chosen = needed == order
-        x, w = gauss_legendre(int(order))
-        half = (stop[chosen] - start[chosen])[:, None] / 2
-        nodes = (stop[chosen] + start[chosen])[:, None] / 2 + half * x
-        features = prior.features(nodes.ravel()).reshape(*nodes.shape, -1)
-        residual = prior.covariance(nodes, nodes) - features @ features.transpose(0, 2, 1)
-        blocks.append(
-            Block(nodes, np.sqrt(half * w), count[chosen], features, residual, prior, tol)
-        )
-    return blocks
