@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,7 +188,7 @@ class Workspace:
 
     def moments(self, hyper: Hyper, q: Gaussian) -> tuple[Floats, Floats]:
         """Mean and variance of f at the nodes."""
-        mean = hyper.mean + np.sqrt(hyper.variance) * (self.features @ q.mean)
+        mean = hyper.mean + sqrt(hyper.variance) * (self.features @ q.mean)
         spread = self.features @ q.root
         explained = np.einsum("ij,ij->i", spread, spread)
         return mean, hyper.variance * (self.residual + explained)
@@ -197,7 +198,7 @@ class Workspace:
     ) -> tuple[Floats, Floats]:
         """∂F/∂m and ∂F/∂S from the derivatives by the moments of f."""
         B = self.features
-        grad_mean = np.sqrt(hyper.variance) * (B.T @ by_mean)
+        grad_mean = sqrt(hyper.variance) * (B.T @ by_mean)
         grad_covariance = hyper.variance * (B.T @ (by_variance[:, None] * B))
         for term in within:
             grad_mean += term.grad_mean

@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from gp4c.inference.variational.count_terms.count_term import CountTerm, NodeTerm, count_term
+from gp4c.inference.variational.count_terms.count_term import (
+    NOTHING,
+    CountTerm,
+    NodeTerm,
+    count_term,
+)
 from gp4c.inference.variational.expected_logs.log_square import expected_log_square
 from gp4c.inference.variational.exposure import Exposure, subject_cost
 from gp4c.inference.variational.subject_integrals import SubjectIntegrals
@@ -81,13 +86,13 @@ class Likelihood:
     def counts(self, mean: Floats, variance: Floats) -> NodeTerm:
         """The part of the count term that pointwise moments decide; others are in blocks."""
         if not len(self.count):
-            return NodeTerm.nothing(len(mean))
+            return NOTHING
         return self.term.at_nodes(self.integrals, self.count, mean, variance, self.b)
 
     def events(self, mean: Floats, variance: Floats) -> NodeTerm:
         """Σ E ln f² at exact event times."""
         if self.to_events is None:
-            return NodeTerm.nothing(len(mean))
+            return NOTHING
         at_mean = self.to_events @ mean
         at_variance = np.maximum(self.to_events @ variance, 0.0)
         value, by_mean, by_variance = expected_log_square(at_mean, at_variance)

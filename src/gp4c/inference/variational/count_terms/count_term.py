@@ -32,10 +32,9 @@ class NodeTerm(NamedTuple):
     by_variance: Floats
     constant: float = 0.0
 
-    @classmethod
-    def nothing(cls, size: int) -> NodeTerm:
-        """The term of no data."""
-        return cls(0.0, np.zeros(size), np.zeros(size))
+
+#: the term of no data; one number stands for all nodes
+NOTHING = NodeTerm(0.0, np.zeros(1), np.zeros(1))
 
 
 class CountTerm(ABC):
@@ -78,7 +77,7 @@ class CountTerm(ABC):
         self, integrals: IntervalIntegrals, count: Floats, mean: Floats, variance: Floats, b: float
     ) -> NodeTerm:
         """The term from mean and variance of f at the grid's nodes."""
-        return NodeTerm.nothing(len(mean))
+        return NOTHING
 
     def blocks(
         self, start: Floats, stop: Floats, count: Floats, prior: SparsePrior, tol: float

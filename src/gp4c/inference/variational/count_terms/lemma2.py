@@ -37,7 +37,7 @@ def theorem1(
     """
     value, share = log_masses(count, integrals.apply(mean**2 + b * variance))
     node = integrals.transpose(share)
-    constant = -LEMMA2_CONSTANT * float(count.sum())
+    constant = -LEMMA2_CONSTANT * float(np.add.reduce(count))
     return NodeTerm(value, 2 * mean * node, b * node, constant)
 
 
