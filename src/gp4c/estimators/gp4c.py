@@ -20,8 +20,8 @@ from gp4c.estimators.fitting import (
 )
 from gp4c.estimators.inputs import check_choice, check_shared_parameters, refuse_events
 from gp4c.estimators.regression.covariates import CovariateModel
+from gp4c.inference.variational.count_terms import COUNT_TERMS, count_term
 from gp4c.inference.variational.hyper import Problem
-from gp4c.inference.variational.likelihood import COUNT_TERMS
 from gp4c.model.dispersion import poisson_dispersion
 from gp4c.model.kernels import KERNELS
 from gp4c.model.observations import observe
@@ -293,7 +293,7 @@ class GP4C(CovariateModel):
         """Maximise the bound with the count term asked for."""
         window = panel.window if events is None else _union(panel.window, events.window)
         problem = Problem(
-            observe(panel, events, window), KERNELS[self.kernel], self.count_term or "exact",
+            observe(panel, events, window), KERNELS[self.kernel], count_term(self.count_term).name,
             self.b, self._variational_effect(panel, events, window), self.n_inducing,
         )  # fmt: skip
         if self.optimizer == "vem" and problem.data.total > 0:

@@ -38,7 +38,7 @@ _CHECK_DRAWS = 256
 
 
 class IntensityPosterior(Protocol):
-    """What prediction needs of a posterior (see inference.posterior and inference.sampling)."""
+    """What prediction needs of a posterior (see posterior.sparse_posterior and posterior.draws)."""
 
     def intensity(self, times: Floats) -> Floats:
         """E λ at times."""
@@ -311,7 +311,7 @@ class GaussianProcessModel(FittedBounds):
             if found is not None:
                 return found
         from gp4c.posterior.joint_score import CountLaw, joint_log_likelihood
-        from gp4c.posterior.mixture import Posterior
+        from gp4c.posterior.sparse_posterior import Posterior
 
         posterior = self._posterior()
         if not isinstance(posterior, Posterior):  # draws are all there is

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.exceptions import NotFittedError
+from gp4c.inference.variational.count_terms import Exact, Lemma2
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class FittedBounds(PanelEstimator):
         """
         self._check_fitted()
         with one_blas_thread():
-            return self._bound_with("exact")
+            return self._bound_with(Exact.name)
 
     @cached_property
     def paper_bound_(self) -> float:
@@ -43,7 +44,7 @@ class FittedBounds(PanelEstimator):
         if "_bound_with" not in vars(self):
             raise NotFittedError("the model was saved without the paper's bound; fit it again")
         with one_blas_thread():
-            return self._bound_with("lemma2")
+            return self._bound_with(Lemma2.name)
 
     def elbo_gap(self) -> float:
         """How many nats the paper's bound lies below the evidence lower bound of the fitted q.

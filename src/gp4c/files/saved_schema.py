@@ -32,8 +32,7 @@ ESTIMATORS = {
     "HomogeneousPoisson": "gp4c.classical.homogeneous",
 }
 RESULTS = {
-    "Component": "gp4c.posterior.mixture",
-    "Posterior": "gp4c.posterior.mixture",
+    "Posterior": "gp4c.posterior.sparse_posterior",
     "SubjectHistories": "gp4c.data.subject_histories",
     "OwnCheck": "gp4c.posterior.own_check",
     "CurveDraws": "gp4c.posterior.draws",
@@ -220,14 +219,10 @@ _SQUARE = array("p", "p", infinite=True, nan=True)
 
 #: fields of result classes
 FIELDS: dict[str, dict[str, Check]] = {
-    "Component": {
-        "weight": number(), "kernel": _kernel, "length_scale": number(positive=True),
-        "variance": number(), "prior_mean": number(), "inducing": array("M"), "mean": array("M"),
-        "root": array("M", "M"),
-    },
     "Posterior": {
-        "components": tuple_of(result("Component"), at_least=1), "window": window,
-        "rate": number(),
+        "kernel": _kernel, "length_scale": number(positive=True), "variance": number(),
+        "prior_mean": number(), "inducing": array("M"), "mean": array("M"),
+        "root": array("M", "M"), "window": window, "rate": number(),
     },
     "CurveGroup": {
         "length_scale": number(positive=True), "inducing": array("M"), "values": array("M", "S"),

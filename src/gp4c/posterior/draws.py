@@ -214,12 +214,6 @@ class CurveDraws:
             total += residual * (weight @ self.variance[process.who])
         return self.rate * total
 
-    def integral_variance(self, start: Floats, stop: Floats) -> Floats:
-        """Var ∫ λ over each (start, stop]."""
-        values = self.integrals(start, stop)
-        mean = values @ self.weights
-        return np.asarray((values - mean[:, None]) ** 2 @ self.weights)
-
     def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
         """Quantiles of ∫ λ over the draws, shape (levels, intervals)."""
         return weighted_quantiles(self.integrals(start, stop), self.weights, levels)

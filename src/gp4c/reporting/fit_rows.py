@@ -12,7 +12,7 @@ import numpy as np
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
-from gp4c.inference.variational.likelihood import COUNT_TERMS
+from gp4c.inference.variational.count_terms import count_term
 from gp4c.posterior.draws import CurveDraws
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import duration, estimate, moment, number
@@ -95,7 +95,7 @@ def posterior_sentence(model: GaussianProcessModel) -> str:
     posterior = model.posterior_
     if not isinstance(posterior, CurveDraws):
         options = model.get_params()
-        how = COUNT_TERMS[options.get("count_term") or "exact"].format(b=options.get("b", 0.0))
+        how = count_term(options.get("count_term")).words.format(b=options.get("b", 0.0))
         return (
             f"The posterior was approximated by variational inference, {how}. Hyper-parameters "
             "were set to the values that maximise the bound."

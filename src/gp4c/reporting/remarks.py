@@ -8,6 +8,7 @@ from gp4c.data.checks import plural
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.fit_warnings import burst_remedy
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.inference.variational.count_terms import count_term
 from gp4c.reporting.law_rows import has_free_weights
 from gp4c.reporting.words import moment, number
 
@@ -85,11 +86,9 @@ def _approximation_warnings(model: PanelEstimator) -> Iterator[str]:
     if not isinstance(model, GaussianProcessModel):
         return
     options = model.get_params()
-    if options.get("count_term") == "lemma2":
-        yield (
-            f"the paper's bound (b = {options['b']:g}) is loose, which can misplace the curve's "
-            "smoothness and the width of the band; the default, count_term=None, has no bound"
-        )
+    remark = count_term(options.get("count_term")).remark
+    if remark:
+        yield remark.format(b=options["b"])
     if not model.has_evidence:
         remedy = "count_term=None" if options.get("count_term") else "hyper='integrate'"
         yield f"the band leaves out the uncertainty of the length scale; {remedy} has it"

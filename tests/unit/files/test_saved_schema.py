@@ -82,10 +82,9 @@ def test_results_of_samplers_have_no_finite_limits_where_a_run_may_have_none():
     assert of("CurveDraws", "groups", ()) == "is not a list of values"
 
 
-def test_a_posterior_has_a_component():
-    assert of("Posterior", "components", ()) == "is not a list of values"
-    assert of("Component", "length_scale", 0.0) == "is not positive"
-    assert of("Component", "kernel", "rbf") == "is none of the known choices"
+def test_a_posterior_has_a_prior_that_is_known():
+    assert of("Posterior", "length_scale", 0.0) == "is not positive"
+    assert of("Posterior", "kernel", "rbf") == "is none of the known choices"
 
 
 @pytest.mark.parametrize("name", ["NPMLE", "NPMPLE", "NPMPLGF", "LocalEM", "HomogeneousPoisson"])

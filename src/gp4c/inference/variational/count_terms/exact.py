@@ -13,11 +13,51 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.inference.variational.count_terms.count_term import CountTerm
 from gp4c.inference.variational.expected_logs.log_quadratic import expected_log_quadratic
+from gp4c.model.kernels import Kernel
 from gp4c.model.quadrature import gauss_legendre
 from gp4c.model.sparse_prior import Hyper, SparsePrior
 
 Floats = NDArray[np.float64]
+
+#: arrays of Σ (nodes in an interval)² numbers that a fit holds at once
+_SQUARES = 150.0
+#: blocks with fewer intervals than this join the next larger one: a call has a fixed cost
+SMALL_BLOCK = 60
+
+
+class Exact(CountTerm):
+    """E ln ∫ f² itself: tight, and dear where there are very many different intervals."""
+
+    name = "exact"
+    words = "with the expected log-intensity of each interval evaluated exactly"
+    within = True
+    stand_in = "pointwise"
+    most_intervals = 20_000
+
+    def blocks(
+        self, start: Floats, stop: Floats, count: Floats, prior: SparsePrior, tol: float
+    ) -> list[Block]:
+        """The intervals in groups by the number of nodes they need."""
+        if not len(start):
+            return []
+        lengths = (stop - start) / prior.length_scale
+        needed, blocks = block_orders(prior.kernel.interval_nodes(lengths, tol)), []
+        for order in np.unique(needed):
+            chosen = needed == order
+            x, w = gauss_legendre(int(order))
+            half = (stop[chosen] - start[chosen])[:, None] / 2
+            nodes = (stop[chosen] + start[chosen])[:, None] / 2 + half * x
+            features = prior.features(nodes.ravel()).reshape(*nodes.shape, -1)
+            residual = prior.covariance(nodes, nodes) - features @ features.transpose(0, 2, 1)
+            roots = np.sqrt(half * w)
+            blocks.append(Block(nodes, roots, count[chosen], features, residual, prior, tol))
+        return blocks
+
+    def numbers(self, length: Floats, kernel: Kernel) -> float:
+        """Arrays of the squared numbers of nodes."""
+        return _SQUARES * float((kernel.interval_nodes(length).astype(np.float64) ** 2).sum())
 
 
 @dataclass(frozen=True)
@@ -96,14 +136,10 @@ class Block:
         return np.asarray(flat.T @ (matrices @ self.features).reshape(flat.shape))
 
     def hyper_gradient(
-        self,
-        hyper: Hyper,
-        q_mean: Floats,
-        S: Floats,
-        term: tuple[Floats, Floats, Floats, Floats],
+        self, hyper: Hyper, q_mean: Floats, S: Floats, term: BlockTerm
     ) -> tuple[float, float, float]:
         """∂/∂(ln a, ln γ, g) at fixed q."""
-        mean, covariance, by_mean, by_covariance = term
+        by_mean, by_covariance = term.by_mean, term.by_covariance
         flat = self.features.reshape(-1, self.features.shape[-1])
         dB = self.prior.features_derivative(self.nodes.ravel(), flat)
         mixed = (by_covariance @ self.features).reshape(flat.shape)
@@ -112,13 +148,9 @@ class Block:
         dK = self.prior.covariance_derivative(self.nodes, self.nodes)
         by_length = float((dB * toward).sum() + hyper.variance * (by_covariance * dK).sum())
         by_variance = float(
-            (by_mean * (mean - hyper.mean)).sum() / 2 + (by_covariance * covariance).sum()
+            (by_mean * (term.mean - hyper.mean)).sum() / 2 + (by_covariance * term.covariance).sum()
         )
         return by_length, by_variance, float(by_mean.sum())
-
-
-#: blocks with fewer intervals than this join the next larger one: a call has a fixed cost
-SMALL_BLOCK = 60
 
 
 def block_orders(needed: NDArray[np.intp]) -> NDArray[np.intp]:
@@ -131,24 +163,3 @@ def block_orders(needed: NDArray[np.intp]) -> NDArray[np.intp]:
             used.append(order)
             waiting = 0
     return np.asarray(np.array(used)[np.searchsorted(used, needed)])
-
-
-def build_blocks(
-    start: Floats, stop: Floats, count: Floats, prior: SparsePrior, tol: float
-) -> list[Block]:
-    """Group intervals by the number of nodes they need."""
-    if not len(start):
-        return []
-    needed = block_orders(prior.kernel.interval_nodes((stop - start) / prior.length_scale, tol))
-    blocks = []
-    for order in np.unique(needed):
-        chosen = needed == order
-        x, w = gauss_legendre(int(order))
-        half = (stop[chosen] - start[chosen])[:, None] / 2
-        nodes = (stop[chosen] + start[chosen])[:, None] / 2 + half * x
-        features = prior.features(nodes.ravel()).reshape(*nodes.shape, -1)
-        residual = prior.covariance(nodes, nodes) - features @ features.transpose(0, 2, 1)
-        blocks.append(
-            Block(nodes, np.sqrt(half * w), count[chosen], features, residual, prior, tol)
-        )
-    return blocks

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gp4c.inference.variational.expected_logs.exact import (
+from gp4c.inference.variational.count_terms.exact import (
     SMALL_BLOCK,
     Block,
+    Exact,
     block_orders,
-    build_blocks,
 )
 from gp4c.inference.variational.expected_logs.log_quadratic import expected_log_quadratic
 from gp4c.inference.variational.expected_logs.log_square import expected_log_square
@@ -30,7 +30,7 @@ def prior_of(kernel: str, size: int, length_scale: float) -> SparsePrior:
 def one_block(
     prior: SparsePrior, low: float, high: float, count: float = 1.0, tol: float = 1e-11
 ) -> Block:
-    (block,) = build_blocks(np.array([low]), np.array([high]), np.array([count]), prior, tol)
+    (block,) = Exact().blocks(np.array([low]), np.array([high]), np.array([count]), prior, tol)
     return block
 
 
@@ -66,7 +66,7 @@ def test_a_tiny_interval_is_a_point(kernel: str) -> None:
 
 def test_gradients_by_q() -> None:
     prior, q = prior_of("se", 4, 0.4), random_q(4, 3)
-    (block,) = build_blocks(
+    (block,) = Exact().blocks(
         np.array([0.1, 0.5]), np.array([0.4, 0.8]), np.array([2.0, 3.0]), prior, 1e-11
     )
 
@@ -152,7 +152,7 @@ def test_blocks_partition_the_intervals(rng: np.random.Generator) -> None:
     start = rng.uniform(0.0, 0.5, 120)
     stop = start + rng.uniform(1e-4, 0.5, 120)
     count = rng.integers(1, 9, 120).astype(float)
-    blocks = build_blocks(start, stop, count, prior_of("se", 8, 0.1), 1e-8)
+    blocks = Exact().blocks(start, stop, count, prior_of("se", 8, 0.1), 1e-8)
     assert len(blocks) > 1
     assert sum(b.count.sum() for b in blocks) == count.sum()
     lengths = np.concatenate([(b.root_weights**2).sum(axis=1) for b in blocks])
@@ -163,7 +163,7 @@ def test_blocks_add_up_to_their_intervals() -> None:
     prior, q = prior_of("se", 6, 0.25), random_q(6, 4)
     start, stop = np.array([0.0, 0.1, 0.3]), np.array([0.05, 0.2, 0.95])
     count = np.array([1.0, 2.0, 5.0])
-    blocks = build_blocks(start, stop, count, prior, 1e-11)
+    blocks = Exact().blocks(start, stop, count, prior, 1e-11)
     together = sum(b.evaluate(HYPER, q.mean, q.root).value for b in blocks)
     alone = sum(
         one_block(prior, low, high, c).evaluate(HYPER, q.mean, q.root).value
