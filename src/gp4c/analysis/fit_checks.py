@@ -263,7 +263,5 @@ class _Checked:
         rows, model = self.rows, self.model
         expected = np.maximum(self.expected, 1e-300)
         counts = RateRows.of(rows.count, expected, rows.subject, rows.n_subjects)
-        shape = float(model.frailty_shape_) if model.effect_ == "gamma" else np.inf
-        return (
-            MarginalCounts(counts, model.count_law_).terms(1.0, shape, model.law_parameters_).mean
-        )
+        marginal = MarginalCounts(counts, model.count_law_)
+        return marginal.terms(1.0, float(model.frailty_shape_), model.law_parameters_).mean

@@ -208,14 +208,11 @@ class PanelEstimator:
 
     @property
     def effect_law_(self) -> SubjectEffect:
-        """The law of the effects of subjects of whom nothing is known.
-
-        Free weights have none, and neither have frailties without variance.
-        """
+        """The law of the effects of subjects; frailties without variance are none."""
         from gp4c.model.laws import EFFECTS
 
-        known = self.effect_ in EFFECTS and np.isfinite(self.frailty_shape_)
-        return EFFECTS[self.effect_ if known else None]
+        law = EFFECTS[self.effect_]
+        return EFFECTS[None] if law.varies and np.isinf(self.frailty_shape_) else law
 
     @property
     def law_parameters_(self) -> Floats:

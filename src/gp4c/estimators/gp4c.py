@@ -24,6 +24,7 @@ from gp4c.inference.variational.hyper import Problem
 from gp4c.inference.variational.likelihood import COUNT_TERMS
 from gp4c.model.dispersion import poisson_dispersion
 from gp4c.model.kernels import KERNELS
+from gp4c.model.laws import EFFECTS
 from gp4c.model.observations import observe
 from gp4c.threads import one_blas_thread
 
@@ -269,7 +270,9 @@ class GP4C(CovariateModel):
     @property
     def _is_variational(self) -> bool:
         """Whether the posterior is a Gaussian that maximises a bound; free weights ask for one."""
-        return self.count_term is not None or self.effect == "weight"
+        return self.count_term is not None or (
+            self.effect in EFFECTS and EFFECTS[self.effect].is_free
+        )
 
     def _fit_draws(
         self,
@@ -339,6 +342,7 @@ class GP4C(CovariateModel):
         warn_if_overdispersed(type(self).__name__, found, remedy, stacklevel=4)
 
     def _check_parameters(self) -> None:
+        check_shared_parameters(self)
         check_choice("count_term", self.count_term, (None, *COUNT_TERMS))
         if self.count_term is not None and self.bursts is True:
             raise ValueError(
@@ -358,7 +362,6 @@ class GP4C(CovariateModel):
                 "formula= goes with count_term=None and effect None, 'gamma' or 'auto': free "
                 "weights would explain everything that covariates could"
             )
-        check_shared_parameters(self)
 
 
 class GP4CW(GP4C):

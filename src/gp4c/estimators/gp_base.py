@@ -12,7 +12,7 @@ from gp4c.estimators.reported_bounds import FittedBounds
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.forecasting import expected_integrals, integral_draws
-from gp4c.posterior.quantiles import simultaneous_level
+from gp4c.posterior.quantiles import BAND_KINDS, simultaneous_level
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
 from gp4c.posterior.subject_counts import SubjectCounts
 from gp4c.threads import one_blas_thread
@@ -284,7 +284,7 @@ class GaussianProcessModel(FittedBounds):
     ) -> tuple[float, float]:
         """The score and the Monte-Carlo standard error of it."""
         extra = -panel.log_factorials if constant else 0.0
-        if joint and not (new_subjects and self.effect_ == "weight"):
+        if joint and not (new_subjects and self.effect_law_.is_free):
             value, uncertainty = self._joint_score(panel, n_draws)
             return value + extra, uncertainty
         values = self._log_likelihood_draws(panel, n_draws, new_subjects)
@@ -321,9 +321,8 @@ class GaussianProcessModel(FittedBounds):
             return float(value), float(error)
         distinct, rows = self._scored(panel)
         with one_blas_thread():
-            law = CountLaw(
-                rows, self.effect_, self.frailty_shape_, self._own_weights(rows, distinct)
-            )
+            effect, psi = self.effect_law_, self._point_params()[:, 0]
+            law = CountLaw(rows, effect, psi, self._own_weights(rows, distinct))
             rng = np.random.default_rng(self._seed(None))
             return joint_log_likelihood(posterior, distinct.start, distinct.stop, law, n_draws, rng)
 
@@ -373,7 +372,7 @@ class GaussianProcessModel(FittedBounds):
     def _given_integrals(
         self, rows: ScoredRows, integrals: Floats, distinct: Any, new_subjects: bool
     ) -> Floats:
-        if new_subjects and self.effect_ == "weight" and self.subject_effects_ is not None:
+        if new_subjects and self.effect_law_.is_free and self.subject_effects_ is not None:
             known = self.subject_effects_
             each = [
                 subject_log_likelihoods(rows, integrals, weights=np.full(rows.n_subjects, w))
@@ -381,13 +380,13 @@ class GaussianProcessModel(FittedBounds):
             ]
             return log_mean_exp(np.array(each))[0]
         return subject_log_likelihoods(
-            rows, integrals, effect=self.effect_, shape=self.frailty_shape_,
+            rows, integrals, effect=self.effect_law_, psi=self._point_params()[:, 0],
             weights=self._own_weights(rows, distinct),
         )  # fmt: skip
 
     def _own_weights(self, rows: ScoredRows, distinct: DistinctIntervals) -> Floats | None:
         """Free weights refitted to the scored subjects themselves; None without weights."""
-        if self.effect_ != "weight":
+        if not self.effect_law_.is_free:
             return None
         mean = self._posterior().expected_integral(distinct.start, distinct.stop)
         expected = rows.expected(mean[None])[0]
@@ -441,7 +440,7 @@ class GaussianProcessModel(FittedBounds):
         """Tail probabilities of a band; a simultaneous one uses draws of the curve."""
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        if kind not in ("pointwise", "simultaneous"):
+        if kind not in BAND_KINDS:
             raise ValueError(f"kind must be 'pointwise' or 'simultaneous', not {kind!r}")
         self._check_fitted()
         if kind == "simultaneous":

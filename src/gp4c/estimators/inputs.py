@@ -67,7 +67,7 @@ def check_level(level: float) -> None:
 def check_shared_parameters(model: Any) -> None:
     """Check what GP4C and GP3 have in common."""
     check_choice("kernel", model.kernel, tuple(KERNELS))
-    check_choice("effect", model.effect, ("auto", *EFFECTS, "weight"))
+    check_choice("effect", model.effect, ("auto", *EFFECTS))
     check_choice("bursts", model.bursts, ("auto", True, False, *LAWS))
     check_choice("hyper", model.hyper, ("optimize", "integrate"))
     if isinstance(model.mean, str) and model.mean != "learn":

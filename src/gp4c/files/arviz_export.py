@@ -177,7 +177,7 @@ def _fixed_groups(
 ) -> dict[str, Variables]:
     """Observations and what they are conditioned on; no chains, no draws."""
     constant: Variables = {"window": (("end",), np.array(model.window_))}
-    if model.effect_ == "weight":
+    if model.effect_law_.is_free:
         constant["subject_effect"] = (("subject",), model.subject_effects_)
     observed: Variables = {"counts": (("subject",), model.histories_.totals.astype(np.int64))}
     if panel is not None:

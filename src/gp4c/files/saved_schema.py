@@ -212,8 +212,8 @@ def _law(value: Any, sizes: Sizes) -> str | None:
 
 
 def _effect(value: Any, sizes: Sizes) -> str | None:
-    """The name of a law of effects that is known now, or the paper's free weights."""
-    return choice(*EFFECTS, "weight")(value, sizes)
+    """The name of a law of effects that is known now."""
+    return choice(*EFFECTS)(value, sizes)
 
 
 _SQUARE = array("p", "p", infinite=True, nan=True)

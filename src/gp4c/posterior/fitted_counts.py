@@ -45,7 +45,7 @@ def subject_design(model: Any) -> Floats | None:
 def _with_weights(model: Any) -> SubjectHistories:
     """The histories of a fit, free weights in their exposures."""
     known: SubjectHistories = model.histories_
-    if model.effect_ != "weight":
+    if not model.effect_law_.is_free:
         return known
     weights = np.asarray(model.subject_effects_)
     return replace(

@@ -23,17 +23,12 @@ def law_rows(model: PanelEstimator) -> Iterator[Row]:
         yield Row(CHOICE, "why", model.effect_choice_, model.effect_choice_)
 
 
-def has_free_weights(model: PanelEstimator) -> bool:
-    """Whether each subject has a weight of its own, which no law describes."""
-    return model.effect_ == "weight"
-
-
 def _subject_rows(model: PanelEstimator) -> Iterator[Row]:
     law, effects = model.effect_law_, model.subject_effects_
-    if has_free_weights(model) and effects is not None:
+    if law.is_free and effects is not None:
         low, high = number(float(effects.min())), number(float(effects.max()))
-        yield Row(SUBJECTS, "subject effects", f"free weights, mean 1, from {low} to {high}",
-                  model.effect_)  # fmt: skip
+        words = f"{law.title}, mean 1, from {low} to {high}"
+        yield Row(SUBJECTS, "subject effects", words, model.effect_)
         return
     yield Row(SUBJECTS, "subject effects", law.title, model.effect_)
     if model.effect_ is not None:

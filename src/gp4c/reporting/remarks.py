@@ -8,7 +8,6 @@ from gp4c.data.checks import plural
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.fit_warnings import burst_remedy
 from gp4c.estimators.gp_base import GaussianProcessModel
-from gp4c.reporting.law_rows import has_free_weights
 from gp4c.reporting.words import moment, number
 
 #: frailty variance above which few subjects carry the mean
@@ -57,12 +56,10 @@ def _check_warnings(model: PanelEstimator) -> Iterator[str]:
 
 
 def _effect_warnings(model: PanelEstimator) -> Iterator[str]:
-    if has_free_weights(model):
-        yield (
-            "weights are fitted to the subjects' own counts: scores of other subjects are no "
-            "predictions"
-        )
-    elif model.effect_law_.varies:
+    law = model.effect_law_
+    if law.caution:
+        yield law.caution
+    if law.varies:
         if 1.0 / model.frailty_shape_ > _HEAVY_FRAILTY:
             yield (
                 "subjects differ a great deal, so the mean rests on few of them; the band allows "

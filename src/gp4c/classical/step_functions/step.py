@@ -196,8 +196,8 @@ class NPMLE(StepEstimator):
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_positive("max_iter", self.max_iter)
-        if self.effect == "gamma" and self.method != "newton":
-            raise ValueError(f"effect='gamma' needs method='newton', not {self.method!r}")
+        if self.effect is not None and self.method != "newton":
+            raise ValueError(f"effect={self.effect!r} needs method='newton', not {self.method!r}")
 
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:
         return (self._poisson if self.effect is None else self._gamma)(rows, weights)

@@ -27,6 +27,12 @@ Frailty: TypeAlias = "float | tuple[str, float] | FloatArray | Callable[..., Any
 #: column -> log rate ratio per unit, or column -> {level: log rate ratio}
 Coefficients: TypeAlias = Mapping[str, "float | Mapping[Any, float]"]
 
+#: laws of weights with mean 1, by name: draws from a generator, a parameter and a number
+_FRAILTIES: dict[str, Callable[[np.random.Generator, float, int], FloatArray]] = {
+    "gamma": lambda rng, shape, n: rng.gamma(shape, 1 / shape, n),
+    "lognormal": lambda rng, sigma, n: rng.lognormal(-(sigma**2) / 2, sigma, n),
+}
+
 
 def simulate_panel(
     intensity: object,
@@ -192,14 +198,12 @@ def draw_frailty(frailty: Frailty, n_subjects: int, rng: np.random.Generator) ->
     kind, parameter = frailty
     if not (np.isfinite(parameter) and parameter > 0):
         raise PanelDataError(f"the parameter of the frailty must be positive; it is {parameter!r}")
-    if kind == "gamma":
-        return rng.gamma(parameter, 1 / parameter, n_subjects)
-    if kind == "lognormal":
-        return rng.lognormal(-(parameter**2) / 2, parameter, n_subjects)
-    raise PanelDataError(
-        f"frailty must be a number, ('gamma', α), ('lognormal', σ), weights or a callable; "
-        f"it is {frailty!r}"
-    )
+    if kind not in _FRAILTIES:
+        raise PanelDataError(
+            f"frailty must be a number, ('gamma', α), ('lognormal', σ), weights or a callable; "
+            f"it is {frailty!r}"
+        )
+    return _FRAILTIES[kind](rng, parameter, n_subjects)
 
 
 def rate_ratios(covariates: pd.DataFrame | None, coefficients: Coefficients | None) -> FloatArray:

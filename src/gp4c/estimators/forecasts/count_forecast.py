@@ -295,7 +295,7 @@ def _new_subject(task: _Task) -> tuple[Floats, NDArray[np.int64]]:
         inside, params, beta = task.draw(task.start, task.stop, some)
         psi = params[: len(law.parameters)]
         effect = law.draw(psi, np.zeros(inside.shape[1]), nothing, task.rng)
-        if task.model.effect_ == "weight":
+        if law.is_free:
             effect = task.rng.choice(np.asarray(task.model.subject_effects_), inside.shape[1])
         average = task.scatter(beta)[0] * inside * task.exposure[0]
         means += average.sum(axis=1) / task.n_draws
@@ -358,7 +358,7 @@ def _effects(
 
 def _weights(model: PanelEstimator, known: SubjectHistories) -> Floats:
     """Free weights of known subjects; 1 without."""
-    if model.effect_ != "weight":
+    if not model.effect_law_.is_free:
         return np.ones(len(known.subjects))
     order = {label: k for k, label in enumerate(model.subjects_.tolist())}
     return np.asarray(model.subject_effects_)[[order[label] for label in known.subjects.tolist()]]

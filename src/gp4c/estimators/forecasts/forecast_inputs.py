@@ -63,8 +63,10 @@ def known_subjects(
     """Histories of the subjects asked for, in that order; None for a new subject."""
     if subjects is None:
         return None
-    if history is not None and model.effect_ == "weight":
-        raise ValueError('history= needs gamma effects: effect="weight" knows fitted subjects only')
+    if history is not None and model.effect_law_.is_free:
+        raise ValueError(
+            f'history= needs gamma effects: effect="{model.effect_}" knows fitted subjects only'
+        )
     if history is None:
         known = _fitted_subjects(model)
     else:
@@ -81,7 +83,7 @@ def _fitted_subjects(model: Any) -> SubjectHistories:
         return model.histories_  # type: ignore[no-any-return]
     labels = getattr(model, "subjects_", None)
     expected = getattr(model, "subject_expected_", None)
-    if labels is None or (expected is None and model.effect_ == "gamma"):
+    if labels is None or (expected is None and model.effect_law_.varies):
         raise ValueError(
             f"this {type(model).__name__} keeps no histories of its subjects; pass the panel as "
             "history="

@@ -163,7 +163,7 @@ def bands_of(
     """Bands of a curve ("intensity" or "cumulative") at several levels; none if it has none."""
     posterior = getattr(model, "posterior_", None)
     inside = times.min() >= model.window_[0] and times.max() <= model.window_[1]
-    if posterior is not None and kind == "pointwise" and inside and "covariates" not in how:
+    if posterior is not None and kind != "simultaneous" and inside and "covariates" not in how:
         return _posterior_bands(posterior, curve, times, model.window_[0], levels)
     method = getattr(model, f"{curve}_band")
     try:
