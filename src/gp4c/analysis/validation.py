@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def cross_validate(
-    models: Mapping[str, Any],
+    models: Mapping[str, PanelEstimator],
     panel: PanelCounts,
     n_splits: int = 5,
     n_jobs: int | None = None,
@@ -183,7 +184,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _fit_and_score(
-    model: Any,
+    model: PanelEstimator,
     panel: PanelCounts,
     train: NDArray[np.intp],
     test: NDArray[np.intp],
@@ -194,7 +195,8 @@ def _fit_and_score(
     fresh = type(model)(**model.get_params())
     with nullcontext() if os.getpid() == parent else _quiet():
         fresh.fit(panel[train])
-    subjects = None
-    if hasattr(fresh, "score_subjects"):
+    try:
         subjects = [float(value) for value in fresh.score_subjects(held_out)]
+    except NotImplementedError:
+        subjects = None
     return float(fresh.score(held_out)), subjects

@@ -83,7 +83,8 @@ class CountLaw:
         if not self.effect.varies:
             return (np.ones(K) if self.weights is None else self.weights), None
         totals = self.rows.totals
-        subjects = ClosedForm(np.ones(K), totals, *np.unique(totals, return_counts=True))
+        powers, times = np.unique(totals, return_counts=True)
+        subjects = ClosedForm(np.ones(K), totals, powers, times.astype(np.float64))
         terms = self.effect.closed_form_terms(subjects, expected[:, None], self.psi[:, None])
         return -terms.by_exposure[:, 0], terms.by_exposure_twice[:, 0]
 

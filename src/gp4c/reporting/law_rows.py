@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import number
 
@@ -61,7 +62,7 @@ def length_scale_range(model: PanelEstimator) -> tuple[float, float] | None:
     """Middle 80% of the posterior of the length scale; None where it is a point estimate."""
     from gp4c.posterior.draws import CurveDraws, weighted_quantiles
 
-    posterior = getattr(model, "posterior_", None)
+    posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
     if not isinstance(posterior, CurveDraws) or len(posterior.groups) < 2:
         return None
     scale = np.log(posterior.length_scale[None])

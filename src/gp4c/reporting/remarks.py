@@ -27,7 +27,8 @@ def warnings_of(model: PanelEstimator) -> Iterator[str]:
         rows, was = plural(model.n_left_out_, "row"), "was" if model.n_left_out_ == 1 else "were"
         yield f"{rows} after a late entry, a gap or a change of exposure {was} not used"
     if not model.band_text():
-        yield "no bands yet: this estimator has no posterior; call model.bootstrap(200)"
+        remedy = "; call model.bootstrap(200)" if model.can_bootstrap else ""
+        yield f"no bands yet: this estimator has no posterior{remedy}"
 
 
 def _unconverged(model: PanelEstimator) -> str:

@@ -129,7 +129,7 @@ class SubjectEffect(ABC):
 class NoEffect(SubjectEffect):
     """υ = 1 for everybody: nothing to integrate."""
 
-    name = None
+    name: ClassVar[str | None] = None
     title = "all subjects have the same rate"
     method = "All subjects were taken to have the same rate."
     noun = "without subject effects"

@@ -45,7 +45,7 @@ def method_paragraph(model: PanelEstimator, by: str | None = None) -> str:
 def _model(model: PanelEstimator) -> str:
     """The curve, and the law of counts where the estimator has a choice of it."""
     kernel = model.get_params().get("kernel")
-    text = model.method_text.format(kernel=KERNELS[kernel].title if kernel else "")
+    text = model.method_text.format(kernel=KERNELS[str(kernel)].title if kernel else "")
     return f"{text} {model.count_law_.method}" if "yes" in model.burst_options else text
 
 
