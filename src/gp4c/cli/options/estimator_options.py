@@ -32,7 +32,7 @@ def estimator_names() -> list[str]:
     from gp4c.parts import estimators, load_parts
 
     load_parts()
-    return [one.name for one in estimators() if one.name]
+    return sorted(one.name for one in estimators() if one.name)
 
 
 class Effect(StrEnum):

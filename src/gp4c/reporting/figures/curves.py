@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.base import average_exposure
+from gp4c.estimators.base import Numbers, average_exposure
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.exceptions import NoIntensityError, NotFittedError
 from gp4c.plain import per
@@ -110,6 +110,13 @@ class Curves:
         return pd.DataFrame(columns)
 
 
+class At(TypedDict, total=False):
+    """Where a curve is asked for."""
+
+    extrapolate: bool
+    covariates: Mapping[str, object]
+
+
 def curves_of(
     model: PanelEstimator,
     times: ArrayLike | None = None,
@@ -137,18 +144,23 @@ def curves_of(
         Allow times outside the window.
     """
     step = model.is_step
+    # only models with a formula know of covariates, which mypy cannot tell
+    cumulative: Callable[..., Numbers] = model.cumulative
+    intensity: Callable[..., Numbers] = model.intensity
     t = default_times(model) if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-    how: dict[str, Any] = {"extrapolate": extrapolate}
+    how: At = {"extrapolate": extrapolate}
     if covariates is not None:  # only models with a formula know the word
         how["covariates"] = covariates
-    options: dict[str, Any] = {"levels": levels, "kind": kind, **how}
     with one_blas_thread():  # many small matrices: threads would only wait for each other
+        rate_bands = (
+            {} if step else bands_of(model, "intensity", t, levels=levels, kind=kind, **how)
+        )
         return Curves(
             times=t,
-            cumulative=np.asarray(model.cumulative(t, **how)),
-            cumulative_bands=bands_of(model, "cumulative", t, **options),
-            rate=None if step else np.asarray(model.intensity(t, **how)),
-            rate_bands={} if step else bands_of(model, "intensity", t, **options),
+            cumulative=np.asarray(cumulative(t, **how)),
+            cumulative_bands=bands_of(model, "cumulative", t, levels=levels, kind=kind, **how),
+            rate=None if step else np.asarray(intensity(t, **how)),
+            rate_bands=rate_bands,
             window=model.window_,
             time_unit=model.time_unit_,
             step=step,
@@ -164,14 +176,16 @@ def bands_of(
     *,
     levels: Sequence[float],
     kind: str = "pointwise",
-    **how: Any,
+    **how: Unpack[At],
 ) -> Bands:
     """Bands of a curve ("intensity" or "cumulative") at several levels; none if it has none."""
     posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
     inside = times.min() >= model.window_[0] and times.max() <= model.window_[1]
     if posterior is not None and kind != "simultaneous" and inside and "covariates" not in how:
         return _posterior_bands(posterior, curve, times, model.window_[0], levels)
-    method = model.intensity_band if curve == "intensity" else model.cumulative_band
+    method: Callable[..., tuple[Numbers, Numbers]] = (
+        model.intensity_band if curve == "intensity" else model.cumulative_band
+    )
     try:
         pairs = {level: method(times, level=level, kind=kind, **how) for level in levels}
         return {level: (np.asarray(low), np.asarray(high)) for level, (low, high) in pairs.items()}
