@@ -55,8 +55,16 @@ def estimators() -> Iterator[type[PanelEstimator]]:
 
 
 def estimator_by_class(name: object) -> type[PanelEstimator] | None:
-    """The estimator whose class has a name, of this package or another; None without one."""
-    return next((one for one in estimators() if one.__name__ == name), None)
+    """The estimator whose class has a name, public or in memory; None without one."""
+    from gp4c import _HOMES
+    from gp4c.estimators.base import ESTIMATORS
+
+    if not isinstance(name, str):
+        return None
+    home = _HOMES.get(name, "")
+    if home.startswith(_FOLDERS):
+        import_module(home)
+    return ESTIMATORS.get(name)
 
 
 def estimator_by_name(name: str) -> type[PanelEstimator] | None:

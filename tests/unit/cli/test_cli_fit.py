@@ -211,4 +211,5 @@ def test_the_help_names_every_estimator():
 def test_an_unknown_estimator_is_refused_with_the_known_ones_before_the_table_is_read():
     done = run("fit no-such-file.csv --model magic")
     assert done.exit_code == 2
-    assert "'magic' is not one of gp4c, gp4cw, hpp" in " ".join(done.stderr.replace("│", " ").split())
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert "'magic' is not one of gp4c, gp4cw, hpp" in said
