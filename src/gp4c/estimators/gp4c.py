@@ -278,9 +278,8 @@ class GP4C(CovariateModel):
     @property
     def _is_variational(self) -> bool:
         """Whether the posterior is a Gaussian that maximises a bound; free weights ask for one."""
-        return self.count_term is not None or (
-            self.effect in EFFECTS and EFFECTS[self.effect].is_free
-        )
+        known = isinstance(self.effect, str) and self.effect in EFFECTS
+        return self.count_term is not None or (known and EFFECTS[self.effect].is_free)
 
     def _fit_draws(
         self,
@@ -350,7 +349,6 @@ class GP4C(CovariateModel):
         warn_if_overdispersed(type(self).__name__, found, remedy, stacklevel=4)
 
     def _check_parameters(self) -> None:
-        check_shared_parameters(self)
         check_choice("count_term", self.count_term, (None, *COUNT_TERMS))
         if self.count_term is not None and self.bursts is True:
             raise ValueError(
@@ -370,6 +368,7 @@ class GP4C(CovariateModel):
                 "formula= goes with count_term=None and effect None, 'gamma' or 'auto': free "
                 "weights would explain everything that covariates could"
             )
+        check_shared_parameters(self)
 
 
 class GP4CW(GP4C):
