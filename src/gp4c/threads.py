@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -20,6 +19,6 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
+def one_blas_thread() -> AbstractContextManager[object]:
     """Context in which BLAS uses one thread."""
     return _controller().limit(limits=1, user_api="blas")  # type: ignore[no-any-return]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,9 +27,11 @@ from gp4c.classical.marginal_counts import RateRows
 from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import Floats
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.fit_warnings import look_back, warn_if_overdispersed, warn_of_misfit
 from gp4c.estimators.inputs import check_choice, check_level
 from gp4c.exceptions import ConvergenceWarning
+from gp4c.files import kinds
 from gp4c.model.dispersion import poisson_dispersion
 from gp4c.model.gamma_frailty import frailty_mean
 
@@ -96,6 +98,7 @@ class HomogeneousPoisson(BootstrapEstimator):
     series, Biometrics 5, 162-164.
     """
 
+    name = "hpp"
     title = "constant event rate"
     method_text = "A constant event rate was estimated by maximum likelihood."
     effect_options: ClassVar[Mapping[str, str | None]] = {
@@ -103,6 +106,14 @@ class HomogeneousPoisson(BootstrapEstimator):
     }  # fmt: skip
     # no bursts is the boundary of bursts, which the likelihood finds by itself
     burst_options: ClassVar[Mapping[str, str | bool]] = {"auto": True, "yes": True, "no": False}
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "rate_": kinds.number(), "subject_time_at_risk_": kinds.array("K"),
+        "bootstrap_": kinds.Sometimes(kinds.dict_of(kinds.array("B"))),
+        "dispersion_": kinds.Sometimes(kinds.number(positive=True)),
+        "counted_": kinds.Sometimes(kinds.result("RateRows")), "law_": kinds.Sometimes(kinds.law),
+        "histories_": kinds.Sometimes(kinds.result("SubjectHistories")),
+        "subject_effect_errors_": kinds.Sometimes(kinds.array("K")),
+    }  # fmt: skip
 
     rate_: float
     objective_: float
@@ -185,7 +196,7 @@ class HomogeneousPoisson(BootstrapEstimator):
         exposure = found.rate * totals.time_at_risk
         return self._rows.in_panel_order(frailty_mean(found.variance, totals.events, exposure))
 
-    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
         """The rate ρ at each time, in events per unit of time and exposure.
 
         Parameters
@@ -231,7 +242,7 @@ class HomogeneousPoisson(BootstrapEstimator):
         kind: str = "pointwise",
         *,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Confidence band of the rate: (low, high), each shaped like `t`.
 
         The interval of the one parameter, so that pointwise and simultaneous bands agree: see
@@ -249,7 +260,7 @@ class HomogeneousPoisson(BootstrapEstimator):
         kind: str = "pointwise",
         *,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`."""
         if hasattr(self, "bootstrap_"):
             return super().cumulative_band(t, level, kind, extrapolate=extrapolate)
@@ -262,7 +273,7 @@ class HomogeneousPoisson(BootstrapEstimator):
         level: float,
         extrapolate: bool,
         curve: Callable[[Floats, float], Floats],
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         low, high = self.rate_interval(level)
         return (
             self._evaluate(t, lambda x: curve(x, low), extrapolate),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.visit_cells import group_sums
-from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.base import Numbers, PanelEstimator
 from gp4c.estimators.inputs import check_panel
 from gp4c.exceptions import GP4CWarning
+from gp4c.files import kinds
 from gp4c.model.gamma_frailty import log_marginal
 
 if TYPE_CHECKING:
@@ -44,15 +46,19 @@ class PlugInEstimator(PanelEstimator):
         1/α.
     """
 
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "time_at_risk_": kinds.number(), "residual_": kinds.Sometimes(kinds.ANY_NUMBER),
+    }  # fmt: skip
+
     #: events that the floor of a score spreads over the whole observed time
     _floor_events = 0.5
 
     time_at_risk_: float
     effect_: str | None
     frailty_shape_: float
-    subjects_: NDArray[Any]
     subject_totals_: Floats
     subject_expected_: Floats | None
+    history_: Floats
     data_summary_: dict[str, float]
 
     @property
@@ -80,6 +86,7 @@ class PlugInEstimator(PanelEstimator):
         self.time_at_risk_ = float((panel.exposure * (panel.stop - panel.start)).sum())
         self.effect_ = None
         self.frailty_shape_ = np.inf
+        self.converged_, self.n_iter_, self.history_ = True, 0, np.zeros(0)  # of a closed form
         self.subjects_ = np.asarray(panel.subjects, dtype=object)
         counts = panel.count.astype(np.float64)
         self.subject_totals_ = group_sums(panel.subject_index, counts, panel.n_subjects)
@@ -99,7 +106,7 @@ class PlugInEstimator(PanelEstimator):
             expected = panel.exposure * self.expected_counts(panel.start, panel.stop)
             self.subject_expected_ = group_sums(panel.subject_index, expected, panel.n_subjects)
 
-    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
         """Λ(t), the expected number of events from the window's start to t per unit exposure.
 
         Parameters
@@ -113,7 +120,7 @@ class PlugInEstimator(PanelEstimator):
 
     def expected_counts(
         self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
-    ) -> Any:
+    ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure."""
         first = self._inside(start, extrapolate)
         last = self._inside(stop, extrapolate)
@@ -203,8 +210,8 @@ class PlugInEstimator(PanelEstimator):
         return np.where(low, floor, mass)
 
 
-def check_positive(name: str, value: Any) -> None:
+def check_positive(name: str, value: float | str) -> None:
     """Raise a clear error unless `value` is a positive finite number."""
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not good or not np.isfinite(value) or value <= 0:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number, not {value!r}")

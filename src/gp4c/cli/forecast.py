@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -14,7 +14,12 @@ from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
 
 if TYPE_CHECKING:
-    from gp4c.estimators.forecasts.count_forecast import Forecast
+    from pathlib import Path
+
+    from numpy.typing import ArrayLike
+
+    from gp4c.estimators.base import Floats, PanelEstimator
+    from gp4c.estimators.forecasts.count_forecast import Forecast, ForecastOptions, Subjects
 
 #: times of the fan
 _FAN_POINTS = 24
@@ -72,19 +77,21 @@ def forecast(
     stop = time_of(model, to, "--to")
     check_order(model, first, stop)
     asked = _asked(model, subjects)
-    options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
+    options: ForecastOptions = {"beyond": beyond.value, "random_state": seed}
     options["covariates"] = _new_subject(model, asked, covariate)
     options["exposure"] = exposure_of(model, asked, exposure)
     with working("forecasting", quiet=as_json):
-        found = ask_forecast(model, first, stop, asked, **options)
+        found = ask_forecast(model, first, stop, asked, level, **options)
         typer.echo(_json(found) if as_json else _text(found))
         if out is None:
             return
-        written = write_all(out, _writers(model, first, stop, asked, found, options))
+        written = write_all(out, _writers(model, first, stop, asked, found, level, options))
     say_written(written)
 
 
-def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
+def _new_subject(
+    model: PanelEstimator, asked: Subjects, covariate: list[str] | None
+) -> dict[str, object] | None:
     """Covariates of a new subject; known ones keep their own."""
     chosen = chosen_covariates(model, covariate)
     if asked is None:
@@ -94,12 +101,12 @@ def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[st
     return chosen
 
 
-def exposure_of(model: Any, asked: Any, text: str | None) -> float | str:
+def exposure_of(model: PanelEstimator, asked: Subjects, text: str | None) -> float | str:
     """Units at risk: as asked, else those that known subjects had last."""
     from gp4c.exceptions import PanelDataError
 
     if text is None:
-        kept = getattr(model, "histories_", None)
+        kept = model.histories_
         known = asked is not None and kept is not None and len(kept.span_stop)
         return "last" if known else 1.0
     try:
@@ -108,26 +115,31 @@ def exposure_of(model: Any, asked: Any, text: str | None) -> float | str:
         raise PanelDataError(f"--exposure takes a number or last; found {text!r}") from None
 
 
-def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
+def ask_forecast(
+    model: PanelEstimator,
+    start: ArrayLike,
+    stop: ArrayLike,
+    subjects: Subjects,
+    level: float = 0.9,
+    **options: Unpack[ForecastOptions],
+) -> Forecast:
     """Forecast; what the model cannot do is said in one line."""
     from gp4c.estimators.forecasts.count_forecast import forecast as forecast_counts
     from gp4c.exceptions import PanelDataError
 
     try:
-        return forecast_counts(model, start, stop, subjects, **options)
+        return forecast_counts(model, start, stop, subjects, level, **options)
     except (KeyError, ValueError) as error:
         raise PanelDataError(str(error.args[0])) from None
 
 
-def _asked(model: Any, subjects: list[str] | None) -> Any:
+def _asked(model: PanelEstimator, subjects: list[str] | None) -> Subjects:
     """Turn texts into None (a new subject), "all" or labels of the fit, which may be numbers."""
     if not subjects or subjects == ["new"]:
         return None
     if subjects == ["all"]:
         return "all"
-    histories = getattr(model, "histories_", None)
-    labels = getattr(histories, "subjects", getattr(model, "subjects_", ()))
-    known = {str(label): label for label in getattr(labels, "tolist", lambda: labels)()}
+    known = {str(label): label for label in model.subjects_.tolist()}
     return [known.get(text, text) for text in subjects]
 
 
@@ -156,18 +168,32 @@ def _in_options(text: str) -> str:
 
 
 def _writers(
-    model: Any, start: float, stop: float, asked: Any, found: Forecast, options: dict[str, Any]
+    model: PanelEstimator,
+    start: float,
+    stop: float,
+    asked: Subjects,
+    found: Forecast,
+    level: float,
+    options: ForecastOptions,
 ) -> dict[str, Writer]:
     from gp4c.reporting.csv_tables import write_csv
 
     files: dict[str, Writer] = {"forecast.csv": lambda path: write_csv(found.to_frame(), path)}
     if not isinstance(asked, list):
-        files["forecast.png"] = lambda path: _draw_fan(path, model, start, stop, asked, options)
+        files["forecast.png"] = lambda path: _draw_fan(
+            path, model, start, stop, asked, level, options
+        )
     return files
 
 
 def _draw_fan(
-    path: Any, model: Any, start: float, stop: float, asked: Any, options: dict[str, Any]
+    path: Path,
+    model: PanelEstimator,
+    start: float,
+    stop: float,
+    asked: Subjects,
+    level: float,
+    options: ForecastOptions,
 ) -> None:
     """The number of events from the start to each time."""
     import numpy as np
@@ -176,7 +202,7 @@ def _draw_fan(
     from gp4c.reporting.figures.plot_style import save_plot
     from gp4c.reporting.figures.subject_plots import plot_fan
 
-    times, found = fan(model, start, stop, asked, **options)
+    times, found = fan(model, start, stop, asked, level, **options)
     tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}
     quantiles = {round(p, 6): np.append(0, found.quantile(p)) for p in tails}
     times = np.append(start, times)  # with no events yet
@@ -187,9 +213,16 @@ def _draw_fan(
     )
 
 
-def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
+def fan(
+    model: PanelEstimator,
+    start: float,
+    stop: float,
+    asked: Subjects,
+    level: float = 0.9,
+    **options: Unpack[ForecastOptions],
+) -> tuple[Floats, Forecast]:
     """Forecasts from `start` to each of a row of times, jointly."""
     import numpy as np
 
     times = np.linspace(start, stop, _FAN_POINTS + 1)[1:]
-    return times, ask_forecast(model, np.full_like(times, start), times, asked, **options)
+    return times, ask_forecast(model, np.full_like(times, start), times, asked, level, **options)

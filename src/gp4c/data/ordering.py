@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +13,7 @@ from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
 LARGE = 100_000
 
 
-def pair_order(first: NDArray[Any], second: NDArray[Any]) -> IndexArray:
+def pair_order(first: NDArray[np.generic], second: NDArray[np.generic]) -> IndexArray:
     """Permutation that sorts by the first key, then the second; equal pairs in any order.
 
     For many rows this takes NumPy's vectorised plain sorts and radix sorts of ranks, which is two
@@ -28,9 +27,10 @@ def pair_order(first: NDArray[Any], second: NDArray[Any]) -> IndexArray:
         new = ordered[1:] != ordered[:-1]
         if new.all():
             return order
-        first = np.zeros(len(order), dtype=np.intp)
-        first[order[1:]] = np.cumsum(new)
-    return _stable_order(first, np.argsort(second))
+        rank = np.zeros(len(order), dtype=np.intp)
+        rank[order[1:]] = np.cumsum(new)
+        first = rank
+    return _stable_order(np.asarray(first, dtype=np.intp), np.argsort(second))
 
 
 def _stable_order(key: IndexArray, order: IndexArray) -> IndexArray:
@@ -52,7 +52,7 @@ def row_order(index: IndexArray, value: FloatArray) -> IndexArray | None:
     return pair_order(index, value)
 
 
-def label_array(labels: Any) -> LabelArray:
+def label_array(labels: LabelArray | Iterable[object]) -> LabelArray:
     """Labels as an array: whole numbers and floats by value, everything else as objects."""
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iuf":
         return labels.astype(np.int64 if labels.dtype.kind in "iu" else np.float64, copy=False)
@@ -84,8 +84,8 @@ def _mixed_key(label: object) -> tuple[str, float, str]:
 def sequence_order(
     subject_index: IndexArray,
     n_subjects: int,
-    row_keys: Sequence[NDArray[Any]],
-    subject_keys: Sequence[NDArray[Any]] = (),
+    row_keys: Sequence[NDArray[np.generic]],
+    subject_keys: Sequence[NDArray[np.generic]] = (),
 ) -> IndexArray:
     """Order subjects by the number of their rows, then by their rows, then by other keys.
 

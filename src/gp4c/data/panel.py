@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel_summary import PanelSummary
+    from gp4c.data.tables.frames import IntoTable
+    from gp4c.data.timeaxis import Moment, Window
 
 
 class PanelCounts(SubjectData):
@@ -67,16 +69,16 @@ class PanelCounts(SubjectData):
     @classmethod
     def from_frame(
         cls,
-        data: Any,
+        data: IntoTable,
         *,
         subject: str = "subject",
         start: str = "start",
         stop: str = "stop",
         count: str = "count",
         exposure: str | None = None,
-        window: tuple[Any, Any] | None = None,
+        window: Window | None = None,
         time_unit: str | None = None,
-        origin: Any = None,
+        origin: Moment | None = None,
         missing: str = "error",
     ) -> Self:
         """Panel from a table with one row per subject and interval.
@@ -125,16 +127,16 @@ class PanelCounts(SubjectData):
     @classmethod
     def from_visits(
         cls,
-        data: Any,
+        data: IntoTable,
         *,
         subject: str = "subject",
         time: str = "time",
         count: str = "count",
-        origin: Any = 0.0,
+        origin: Moment | None = 0.0,
         cumulative: bool = False,
         since_entry: bool = False,
         exposure: str | None = None,
-        window: tuple[Any, Any] | None = None,
+        window: Window | None = None,
         time_unit: str | None = None,
         missing: str = "error",
         sort: bool = False,
@@ -345,7 +347,7 @@ class PanelCounts(SubjectData):
             self.subject_index, self.n_subjects, row_keys, self._covariate_ranks()
         )
 
-    def with_window(self, window: tuple[Any, Any]) -> Self:
+    def with_window(self, window: Window) -> Self:
         """Return the same data on another window, which must contain every interval."""
         from gp4c.data.magnitudes import resolving_window
         from gp4c.data.timeaxis import TimeAxis

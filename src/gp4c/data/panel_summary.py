@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.subjects import FloatArray
 
 #: overdispersion is called large if chance gives as much once in a thousand panels, and it is
 #: more than half above 1
@@ -116,15 +117,15 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
     }
 
 
-def subject_totals(panel: PanelCounts) -> tuple[Any, Any]:
+def subject_totals(panel: PanelCounts) -> tuple[FloatArray, FloatArray]:
     """Events, and exposure times length, of each subject."""
     weight = panel.exposure * (panel.stop - panel.start)
     index, n = panel.subject_index, panel.n_subjects
-    totals = np.bincount(index, weights=panel.count, minlength=n)
-    return totals, np.bincount(index, weights=weight, minlength=n)
+    totals = np.bincount(index, weights=panel.count, minlength=n).astype(np.float64)
+    return totals, np.bincount(index, weights=weight, minlength=n).astype(np.float64)
 
 
-def overdispersion(totals: Any, risk: Any) -> float:
+def overdispersion(totals: FloatArray, risk: FloatArray) -> float:
     r"""Pearson's statistic of subject totals over its degrees of freedom.
 
     .. math::
@@ -205,13 +206,13 @@ def panel_html(panel: PanelCounts, n_rows: int = 5) -> str:
 
 
 def _cell(value: Any) -> str:
-    if isinstance(value, float | int | np.number) and not isinstance(value, bool):
+    if isinstance(value, float | int | np.integer | np.floating) and not isinstance(value, bool):
         return shown_number(value)
     return str(value)
 
 
 def html_table(
-    title: str, header: Sequence[Any], rows: Sequence[Sequence[str]], remarks: Sequence[str]
+    title: str, header: Sequence[object], rows: Sequence[Sequence[str]], remarks: Sequence[str]
 ) -> str:
     """Render a small table; every text is escaped."""
     parts = [f"<table><caption>{escape(title)}</caption>"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from gp4c.data.events import RecurrentEvents
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.subjects import LabelArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -40,7 +42,7 @@ class SubjectHistories:
         the effects are drawn independently of the curve.
     """
 
-    subjects: NDArray[Any]
+    subjects: LabelArray
     totals: Floats
     span_subject: Indices
     span_start: Floats
@@ -55,7 +57,7 @@ class SubjectHistories:
 
     @classmethod
     def without_spans(
-        cls, subjects: NDArray[Any], totals: Floats, expected: Floats
+        cls, subjects: LabelArray, totals: Floats, expected: Floats
     ) -> SubjectHistories:
         """Histories of which only the totals and expected counts are left."""
         none = np.zeros(0)
@@ -136,7 +138,7 @@ class SubjectHistories:
             None if self.mean_expected is None else self.mean_expected[positions],
         )  # fmt: skip
 
-    def positions(self, labels: list[Any]) -> Indices:
+    def positions(self, labels: Sequence[object]) -> Indices:
         """Positions of labels; an unknown label is a KeyError that names it."""
         where = {label: k for k, label in enumerate(self.subjects.tolist())}
         missing = [label for label in labels if label not in where]
@@ -163,6 +165,6 @@ def _kept(owner: Indices) -> tuple[Indices, Indices]:
     return owner[order], order
 
 
-def _some(labels: list[Any], most: int = 5) -> str:
+def _some(labels: Sequence[object], most: int = 5) -> str:
     shown = ", ".join(repr(label) for label in labels[:most])
     return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"

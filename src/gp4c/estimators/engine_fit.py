@@ -31,6 +31,7 @@ from gp4c.posterior.subject_counts import SubjectCounts
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import Compression
     from gp4c.estimators.gp_base import GaussianProcessModel
     from gp4c.inference.sampler.sampler_report import SamplerReport
 
@@ -172,7 +173,7 @@ def given_mean(model: GaussianProcessModel) -> float | None:
 
 def fit_and_store(
     model: GaussianProcessModel, data: EngineData, say: Say | None = None
-) -> dict[str, Any] | None:
+) -> Compression | None:
     """Choose the laws, fit, and store what was found; what stands for the rows, if something."""
     laws, compression = candidates(model.effect, model.bursts, data), None
     if data.panel is None or data.panel.n_intervals <= ORDINARY:
@@ -362,14 +363,14 @@ class _JoinedRows:
 
     @classmethod
     def of(cls, first: PanelCounts, second: PanelCounts) -> _JoinedRows:
-        def both(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(first, name), getattr(second, name)])
-
-        index = np.concatenate([first.subject_index, second.subject_index + first.n_subjects])
         return cls(
-            both("start"), both("stop"), both("count"), both("exposure"), index,
+            np.concatenate([first.start, second.start]),
+            np.concatenate([first.stop, second.stop]),
+            np.concatenate([first.count, second.count]),
+            np.concatenate([first.exposure, second.exposure]),
+            np.concatenate([first.subject_index, second.subject_index + first.n_subjects]),
             first.n_subjects + second.n_subjects,
-        )  # fmt: skip
+        )
 
 
 def joint_score(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.exceptions import NotFittedError
@@ -20,7 +20,7 @@ class FittedBounds(PanelEstimator):
     """Bounds for the fitted q, evaluated when asked for; copies and files hold the numbers."""
 
     _bound_with: Callable[[str], float]
-    _fitted_to: tuple[PanelCounts | None, RecurrentEvents | None]
+    _fitted_to: tuple[PanelCounts | None, RecurrentEvents | None] = (None, None)
 
     @cached_property
     def elbo_(self) -> float:
@@ -55,11 +55,11 @@ class FittedBounds(PanelEstimator):
         self._check_fitted()
         return float(self.elbo_ - self.paper_bound_)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, object]:
         """Return what a saved model holds, the bounds included."""
         return {**super()._state(), **self._evaluated()}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # what evaluates the bounds holds the data: a copy takes the numbers instead
         state = {**vars(self), **self._evaluated()}
         for data in ("_bound_with", "_fitted_to", "_engine_data"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from gp4c.model.quadrature import IntervalIntegrals
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.sparse_posterior import Posterior
+
+if TYPE_CHECKING:
+    from gp4c.parts import GaussianProcessModel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -57,11 +60,14 @@ class Draws:
     weight: Floats | None = None
 
 
-def joint_draws(model: Any, asked: Asked, n_draws: int, rng: np.random.Generator) -> Draws:
+def joint_draws(
+    model: GaussianProcessModel, asked: Asked, n_draws: int, rng: np.random.Generator
+) -> Draws:
     """Draws of everything at once, so that f, its integrals and all parameters agree."""
     size = max(n_draws // N_CHAINS, 1) * N_CHAINS
     if isinstance(model.posterior_, CurveDraws):
         return _weighted_draws(model.posterior_, asked, size, rng)
+    assert isinstance(model.posterior_, Posterior)
     return _variational_draws(model, model.posterior_, asked, size, rng)
 
 
@@ -90,7 +96,11 @@ def _weighted_draws(
 
 
 def _variational_draws(
-    model: Any, posterior: Posterior, asked: Asked, size: int, rng: np.random.Generator
+    model: GaussianProcessModel,
+    posterior: Posterior,
+    asked: Asked,
+    size: int,
+    rng: np.random.Generator,
 ) -> Draws:
     """Independent draws of a variational posterior."""
     points = posterior.unit(np.concatenate([asked.times, asked.events]))

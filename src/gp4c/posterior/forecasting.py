@@ -9,7 +9,6 @@ dependence between the two, and the shared f that between subjects.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from scipy.special import betainc, gammaincc
 
 from gp4c.model.quadrature import IntervalIntegrals
 from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.sparse_posterior import Posterior
 
 Floats = NDArray[np.float64]
 
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 def integral_draws(
-    posterior: Any,
+    posterior: Posterior | CurveDraws,
     start: Floats,
     stop: Floats,
     size: int,
@@ -43,6 +43,7 @@ def integral_draws(
     """
     if beyond != "hold":
         return np.asarray(posterior.sample_integrals(start, stop, size, rng))
+    assert isinstance(posterior, Posterior)  # draws have a way of their own
     low, high = posterior.unit(start), posterior.unit(stop)
     before = np.maximum(np.minimum(high, 0.0) - low, 0.0)
     after = np.maximum(high - np.maximum(low, 1.0), 0.0)
@@ -55,7 +56,7 @@ def integral_draws(
 
 
 def expected_integrals(
-    posterior: Any, start: Floats, stop: Floats, beyond: str = "prior"
+    posterior: Posterior | CurveDraws, start: Floats, stop: Floats, beyond: str = "prior"
 ) -> Floats:
     """E ∫λ over intervals inside or outside the window, in closed form."""
     if beyond != "hold":
@@ -64,7 +65,7 @@ def expected_integrals(
 
 
 def _held(
-    posterior: Any,
+    posterior: Posterior | CurveDraws,
     start: Floats,
     stop: Floats,
     integral: Callable[[Floats, Floats], Floats],
@@ -80,7 +81,7 @@ def _held(
 
 
 def intensity_paths(
-    posterior: Any, times: Floats, size: int, seed: np.random.SeedSequence
+    posterior: Posterior | CurveDraws, times: Floats, size: int, seed: np.random.SeedSequence
 ) -> Floats:
     """Draws of λ at times in the window, (size, times); a draw is the same path in every call.
 

@@ -14,15 +14,17 @@ proposal differs from the integrand.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from gp4c.model.laws import EFFECTS, SubjectEffect
+from gp4c.model.laws.effects import ClosedForm
 from gp4c.model.quadrature import IntervalIntegrals
-from gp4c.posterior.scoring import ScoredRows, subject_log_likelihoods
+from gp4c.posterior.scoring import NO_PARAMETERS, ScoredRows, subject_log_likelihoods
 from gp4c.posterior.sparse_posterior import Posterior
 
 Floats = NDArray[np.float64]
@@ -39,17 +41,20 @@ _MOST_NUMBERS = 20_000_000
 
 @dataclass(frozen=True)
 class CountLaw:
-    """The law of the rows given their integrals: Poisson, gamma frailty, or given weights."""
+    """The law of the rows given their integrals: Poisson, conjugate effects, or given weights.
+
+    `psi` (P,) are the parameters of the effect, `weights` (K,) known effects instead of a law.
+    """
 
     rows: ScoredRows
-    effect: str | None = None
-    shape: float = np.inf
+    effect: SubjectEffect = EFFECTS[None]
+    psi: Floats = field(default_factory=lambda: NO_PARAMETERS)
     weights: Floats | None = None
 
     def log_likelihood(self, integrals: Floats) -> Floats:
         """ln p(all counts | ∫λ) + Σ ln m! of each draw, (S, J) → (S,)."""
         each = subject_log_likelihoods(
-            self.rows, integrals, effect=self.effect, shape=self.shape, weights=self.weights
+            self.rows, integrals, effect=self.effect, psi=self.psi, weights=self.weights
         )
         return np.asarray(each.sum(axis=1))
 
@@ -57,25 +62,29 @@ class CountLaw:
         """Gradient and Fisher information in ξ at integrals (J,) with ∂∫λ/∂ξ (J, p)."""
         rows, J = self.rows, len(integrals)
         expected = rows.expected(integrals[None])[0]
-        if self._frail:
-            effects = (self.shape + rows.totals) / (self.shape + expected)
-        else:
-            effects = np.ones(rows.n_subjects) if self.weights is None else self.weights
+        effects, variances = self._effects(expected)
         exposure = np.bincount(rows.interval, rows.exposure * effects[rows.subject], J)
         slope = (self._count / integrals - exposure) @ jacobian
         scaled = jacobian * np.sqrt(exposure / integrals)[:, None]
         information = scaled.T @ scaled
-        if self._frail:  # what the frailties leave of it: −(α + m)/(α + R)² ∇R ∇Rᵀ
+        if variances is not None:  # what the effects leave of it: −Var(υ | counts) ∇R ∇Rᵀ
             at_once = max(_MOST_NUMBERS // len(rows.count), 1)
             parts = np.split(jacobian.T, range(at_once, jacobian.shape[1], at_once))
             by_subject = np.concatenate([rows.expected(part) for part in parts])
-            by_subject *= np.sqrt(effects / (self.shape + expected))
+            by_subject *= np.sqrt(variances)
             information = information - by_subject @ by_subject.T
         return slope, information
 
-    @property
-    def _frail(self) -> bool:
-        return self.effect == "gamma" and bool(np.isfinite(self.shape))
+    def _effects(self, expected: Floats) -> tuple[Floats, Floats | None]:
+        """E υ and Var υ of each subject given its counts; no variance where υ is known."""
+        K = self.rows.n_subjects
+        if not self.effect.varies:
+            return (np.ones(K) if self.weights is None else self.weights), None
+        totals = self.rows.totals
+        powers, times = np.unique(totals, return_counts=True)
+        subjects = ClosedForm(np.ones(K), totals, powers, times.astype(np.float64))
+        terms = self.effect.closed_form_terms(subjects, expected[:, None], self.psi[:, None])
+        return -terms.by_exposure[:, 0], terms.by_exposure_twice[:, 0]
 
     @cached_property
     def _count(self) -> Floats:

@@ -40,7 +40,7 @@ def rows_of(model: PanelEstimator, level: float, curves: Curves | None = None) -
     yield from fit_rows(model)
 
 
-def _data_rows(model: Any) -> Iterator[Row]:
+def _data_rows(model: PanelEstimator) -> Iterator[Row]:
     section = "Fitted to"
     known = model.data_summary_
     for key in ("n_subjects", "n_intervals", "n_events"):
@@ -58,7 +58,7 @@ def _data_rows(model: Any) -> Iterator[Row]:
     yield Row(section, "window", text, low=low, high=high)
 
 
-def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Row]:
+def _result_rows(model: PanelEstimator, level: float, curves: Curves | None) -> Iterator[Row]:
     section, (_, end), unit = "Result", model.window_, model.time_unit_
     if curves is not None and curves.times[-1] != end:
         curves = None
@@ -77,23 +77,23 @@ def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Ro
         yield from _rate_rows(model, section, value, curves)
 
 
-def _for_whom(model: Any) -> str:
+def _for_whom(model: PanelEstimator) -> str:
     who = "at average covariates" if has_effects(model) else "per subject"
     return who + _at_exposure(model)
 
 
-def _at_exposure(model: Any) -> str:
+def _at_exposure(model: PanelEstimator) -> str:
     return AT_EXPOSURE if average_exposure(model) != 1.0 else ""
 
 
-def _effect_rows(model: Any, level: float) -> Iterator[Row]:
+def _effect_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
     """Rate ratios of the covariates."""
-    if not has_effects(model):
+    if model.coefficients_ is None:
         return
     section = "Rate ratios of covariates"
-    for row in model.effect_table(level).itertuples():
-        ratio, low, high = (float(v) for v in (row.rate_ratio, row.low, row.high))
-        yield Row(section, str(row.covariate), effect_text(row, level), ratio, low, high)
+    for row in model.coefficients_.rows(level):
+        words = effect_text(row, level)
+        yield Row(section, row.covariate, words, row.rate_ratio, row.low, row.high)
     if references(model):
         yield Row(section, "reference", references(model))
 
@@ -105,7 +105,9 @@ def _with_band(value: float, limits: dict[str, float], level: float) -> str:
     return f"{estimate(value)} ({percent(level)} band {low} to {high})"
 
 
-def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) -> Iterator[Row]:
+def _rate_rows(
+    model: PanelEstimator, section: str, total: float, curves: Curves | None
+) -> Iterator[Row]:
     """Average, lowest and highest rate of the window."""
     unit, (start, end) = model.time_unit_, model.window_
     average = total / (end - start)
@@ -124,13 +126,13 @@ def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) ->
         yield Row(section, "range of the rate", text, low=float(rate[low]), high=float(rate[high]))
 
 
-def _when(model: Any, time: float) -> str:
+def _when(model: PanelEstimator, time: float) -> str:
     """A time, with its date where the data had dates."""
     text, date = moment(time, model.time_unit_), TimeAxis.of(model).date(time)
     return text if date is None else f"{text} ({date})"
 
 
-def _crude_row(model: Any, section: str, average: float) -> Iterator[Row]:
+def _crude_row(model: PanelEstimator, section: str, average: float) -> Iterator[Row]:
     """Events divided by time at risk, where it is not about the average rate, and why not."""
     known = model.data_summary_
     at_risk, events = known.get("exposure_time", 0.0), known.get("n_events", 0)
@@ -146,7 +148,7 @@ def _crude_row(model: Any, section: str, average: float) -> Iterator[Row]:
     yield Row(section, "crude rate", text + _why_crude(model, crude, average, own), crude)
 
 
-def _why_crude(model: Any, crude: float, average: float, expected: float) -> str:
+def _why_crude(model: PanelEstimator, crude: float, average: float, expected: float) -> str:
     """Why a crude rate is not the average rate; `expected` is that of average subjects' own times.
 
     From the average to the expected rate times are weighted by who was there to be seen, from the
@@ -163,7 +165,7 @@ def _why_crude(model: Any, crude: float, average: float, expected: float) -> str
 # -- the curve ------------------------------------------------------------------------------
 
 
-def _curve_rows(model: Any) -> Iterator[Row]:
+def _curve_rows(model: PanelEstimator) -> Iterator[Row]:
     section, unit = "Shape of the curve", model.time_unit_
     if isinstance(model, GaussianProcessModel):
         yield _length_scale_row(model, section)

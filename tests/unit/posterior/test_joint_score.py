@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 import gp4c
+from gp4c.model.laws import EFFECTS
 from gp4c.posterior.joint_score import CountLaw, joint_log_likelihood
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
 from gp4c.posterior.sparse_posterior import Posterior
@@ -22,8 +23,8 @@ WINDOW, RATE = (0.0, 4.0), 6.0
 N_DRAWS = 4000
 LAWS = {
     "poisson": {},
-    "gamma": {"effect": "gamma", "shape": 0.7},
-    "weights": {"effect": "weight", "weights": np.array([0.4, 2.0, 1.0])},
+    "gamma": {"effect": EFFECTS["gamma"], "psi": np.log([0.7])},
+    "weights": {"effect": EFFECTS["weight"], "weights": np.array([0.4, 2.0, 1.0])},
 }
 every_law = pytest.mark.parametrize("name", sorted(LAWS))
 
@@ -89,7 +90,7 @@ def test_the_information_is_the_curvature_where_counts_are_as_expected(effect: s
     seen = rows()
     expected = seen.exposure * masses[seen.interval]
     as_expected = ScoredRows(expected, seen.exposure, seen.subject, seen.interval, 3)
-    law = CountLaw(as_expected, effect, 0.7 if effect else np.inf)
+    law = CountLaw(as_expected, EFFECTS[effect], np.log([0.7]) if effect else np.zeros(0))
     _, information = law.slope_and_information(masses, jacobian)
     for k, step in enumerate(1e-6 * np.eye(3)):
         slopes = [

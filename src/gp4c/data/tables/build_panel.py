@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from gp4c.data.checks import (
 )
 from gp4c.data.magnitudes import check_total, resolving_window
 from gp4c.data.ordering import row_order
-from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
+from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.columns import (
     BoolArray,
     missing_cells,
@@ -30,6 +30,35 @@ from gp4c.exceptions import PanelDataError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gp4c.data.timeaxis import Moment, Window
+
+
+class RowArrays(TypedDict):
+    """Checked rows: one number each per row."""
+
+    start: FloatArray
+    stop: FloatArray
+    count: IntArray
+    exposure: FloatArray | None
+
+
+class PanelFields(TypedDict):
+    """Arguments of ``PanelCounts._from_arrays``."""
+
+    subjects: LabelArray
+    subject_index: IndexArray
+    start: FloatArray
+    stop: FloatArray
+    count: IntArray
+    window: tuple[float, float] | None
+    time_unit: str | None
+    time_origin: object
+    covariates: pd.DataFrame | None
+    notes: tuple[str, ...]
+    exposure: NotRequired[FloatArray | None]
+    interval_covariates: NotRequired[pd.DataFrame | None]
+
+
 #: names that a panel's own columns have in ``to_frame``
 RESERVED = ("subject", "start", "stop", "count", "exposure")
 
@@ -39,11 +68,11 @@ def fields_from_intervals(
     *,
     names: dict[str, str],
     exposure: str | None,
-    window: Any,
+    window: Window | None,
     time_unit: str | None,
-    origin: Any,
+    origin: Moment | None,
     missing: str,
-) -> dict[str, Any]:
+) -> PanelFields:
     """Validate a table with one row per subject and interval.
 
     Parameters
@@ -82,7 +111,7 @@ def fields_from_intervals(
         table,
         roles,
         (index, labels, order),
-        {**times, "count": count, "exposure": weight},
+        RowArrays(start=times["start"], stop=times["stop"], count=count, exposure=weight),
         (axis, window),
         notes,
     )
@@ -92,13 +121,12 @@ def assemble(
     table: Table,
     roles: dict[str, str],
     subjects: tuple[IndexArray, LabelArray, IndexArray | None],
-    arrays: dict[str, Any],
-    frame: tuple[TimeAxis, Any],
+    arrays: RowArrays,
+    frame: tuple[TimeAxis, Window | None],
     notes: tuple[str, ...],
-) -> dict[str, Any]:
+) -> PanelFields:
     """Sort checked rows, divide the other columns by level, and set the window."""
-    axis, window = frame
-    window = axis.window(window)
+    axis, window = frame[0], frame[0].window(frame[1])
     resolving_window(window, arrays["start"], arrays["stop"], table.locate)
     check_total(arrays["count"])
     index, labels, order = subjects
@@ -106,8 +134,11 @@ def assemble(
     notes = (*table.notes, *axis.notes, *notes, *more_notes)
     subject_level, interval_level, said = split_covariates(table, set(roles.values()), rows, index)
     if rows is not None:
-        arrays = {k: v if v is None else v[rows] for k, v in arrays.items()}
-        index = index[rows]
+        weight, index = arrays["exposure"], index[rows]
+        arrays = RowArrays(
+            start=arrays["start"][rows], stop=arrays["stop"][rows], count=arrays["count"][rows],
+            exposure=None if weight is None else weight[rows],
+        )  # fmt: skip
     present = np.flatnonzero(np.bincount(index, minlength=len(labels)))
     if len(present) < len(labels):
         index, labels = np.searchsorted(present, index), labels[present]

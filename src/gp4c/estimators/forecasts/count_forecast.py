@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,13 @@ from gp4c.estimators.forecasts.forecast_inputs import (
     is_all,
     is_label,
     known_subjects,
+    labels_of,
     seed_of,
     windows,
 )
 from gp4c.estimators.forecasts.forecast_words import exposure_words, note_of, window_text
 from gp4c.plain import printable
+from gp4c.posterior.fitted_counts import coefficient_deviations
 from gp4c.posterior.forecasting import count_quantile
 from gp4c.posterior.subject_counts import SubjectCounts
 from gp4c.threads import one_blas_thread
@@ -32,14 +34,30 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
-    from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.base import Numbers, PanelEstimator
 
 Floats = NDArray[np.float64]
+#: a count for one window, an array for several
+Counts: TypeAlias = "int | NDArray[np.int64]"
+
+#: nobody in particular, "all", the label of a subject, or several labels
+Subjects: TypeAlias = "Hashable | Sequence[Hashable] | NDArray[np.generic]"
 
 #: draws behind a forecast: quantiles of a count to about a hundredth of their probability
 FORECAST_DRAWS = 10_000
 #: most numbers held at once while the effects of a fleet are drawn
 _CHUNK = 4_000_000
+
+
+class ForecastOptions(TypedDict, total=False):
+    """What may be asked of a forecast besides windows, subjects and level; see `forecast`."""
+
+    exposure: ArrayLike | str
+    covariates: Mapping[str, object] | None
+    history: PanelCounts | None
+    beyond: str
+    n_draws: int
+    random_state: int | None
 
 
 @dataclass(frozen=True)
@@ -67,31 +85,31 @@ class Forecast:
         The date of time 0, if times were dates; the table then has dates as well.
     """
 
-    mean: Any
+    mean: Numbers
     draws: NDArray[np.int64] = field(repr=False)
     level: float
     start: Floats
     stop: Floats
-    subjects: str | list[Any] | None
+    subjects: str | list[Hashable] | None
     n_subjects: int
     note: str
     time_unit: str | None = None
     time_origin: str | None = None
 
     @property
-    def interval(self) -> tuple[Any, Any]:
+    def interval(self) -> tuple[Counts, Counts]:
         """Lower and upper end, at the level asked for."""
         tail = (1 - self.level) / 2
         return self.quantile(tail), self.quantile(1 - tail)
 
-    def quantile(self, p: float) -> Any:
+    def quantile(self, p: float) -> Counts:
         """Smallest number of events with at least probability p at or below it."""
         if not 0 < p < 1:
             raise ValueError(f"p must be between 0 and 1, not {p!r}")
         value = count_quantile(self.draws, p)
         return int(value) if value.ndim == 0 else value.astype(np.int64)
 
-    def probability(self, count: ArrayLike) -> Any:
+    def probability(self, count: ArrayLike) -> Numbers:
         """P(at most `count` events)."""
         value = np.mean(self.draws <= np.asarray(count), axis=0)
         return float(value) if value.ndim == 0 else value
@@ -156,14 +174,14 @@ class Forecast:
 
 
 def forecast(
-    model: Any,
+    model: PanelEstimator,
     start: ArrayLike,
     stop: ArrayLike,
-    subjects: Any = None,
+    subjects: Subjects = None,
     level: float = 0.9,
     *,
     exposure: ArrayLike | str = 1.0,
-    covariates: Mapping[str, Any] | None = None,
+    covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "prior",
     n_draws: int = FORECAST_DRAWS,
@@ -217,7 +235,7 @@ def forecast(
     rng = np.random.default_rng(seed_of(model, random_state))
     z = covariate_rows(model, known, history, covariates)
     units = given = exposures(model, exposure, known, z)
-    if z is not None:
+    if z is not None and model.coefficients_ is not None:
         units = units * np.exp(model.coefficients_.log_factor(z))
     task = _Task(model, first, last, units, beyond, n_draws, rng, z)
     with one_blas_thread():
@@ -226,7 +244,6 @@ def forecast(
         else:
             mean, draws = _known_subjects(task, known, total=is_all(subjects))
     several = np.ndim(start) > 0 or np.ndim(stop) > 0
-    named = [subjects] if is_label(subjects) else subjects
     pick: tuple[Any, ...] = (slice(None),) if several else (0,)
     if known is not None and not is_all(subjects):
         pick = (0 if is_label(subjects) else slice(None), *pick)
@@ -236,7 +253,7 @@ def forecast(
         level=level,
         start=first,
         stop=last,
-        subjects=None if known is None else "all" if is_all(subjects) else list(named),
+        subjects=None if known is None else "all" if is_all(subjects) else labels_of(subjects),
         n_subjects=1 if known is None else len(known.subjects),
         note=note_of(model, known, first, last, beyond, exposure_words(model, exposure, given)),
         time_unit=model.time_unit_,
@@ -267,9 +284,7 @@ class _Task:
         size = some.stop - some.start
         found = self.model._curve_draws(start, stop, size, self.rng, self.beyond)
         integrals, params, beta = found
-        if self.covariates is not None:
-            beta = beta - self.model.coefficients_.beta[:, None]
-        return integrals, params, beta
+        return integrals, params, coefficient_deviations(self.model, beta)
 
     def scatter(self, beta: Floats) -> Floats:
         """exp((β − β̂)ᵀz) of the subjects, (K, S); 1 without covariates."""
@@ -295,7 +310,7 @@ def _new_subject(task: _Task) -> tuple[Floats, NDArray[np.int64]]:
         inside, params, beta = task.draw(task.start, task.stop, some)
         psi = params[: len(law.parameters)]
         effect = law.draw(psi, np.zeros(inside.shape[1]), nothing, task.rng)
-        if task.model.effect_ == "weight":
+        if law.is_free:
             effect = task.rng.choice(np.asarray(task.model.subject_effects_), inside.shape[1])
         average = task.scatter(beta)[0] * inside * task.exposure[0]
         means += average.sum(axis=1) / task.n_draws
@@ -358,7 +373,7 @@ def _effects(
 
 def _weights(model: PanelEstimator, known: SubjectHistories) -> Floats:
     """Free weights of known subjects; 1 without."""
-    if model.effect_ != "weight":
+    if not model.effect_law_.is_free:
         return np.ones(len(known.subjects))
     order = {label: k for k, label in enumerate(model.subjects_.tolist())}
     return np.asarray(model.subject_effects_)[[order[label] for label in known.subjects.tolist()]]

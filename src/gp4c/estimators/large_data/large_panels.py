@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gp4c.data.tables.sources import ArraySource
 from gp4c.estimators.engine_fit import EngineData, fit_engine, given_mean, run_engine
@@ -21,6 +21,10 @@ from gp4c.model.cells import Cells
 from gp4c.model.laws import CountLaw, SubjectEffect
 from gp4c.model.observed_cells import panel_rows
 
+if TYPE_CHECKING:
+    from gp4c.estimators.base import Compression
+    from gp4c.estimators.gp_base import GaussianProcessModel
+
 #: rows with several events up to which they are fitted as they are, without effects of subjects
 #: and with: fits of these sizes take about 3 s
 MOST_ROWS, MOST_HARD_ROWS = 30_000, 6_000
@@ -31,8 +35,8 @@ _FAR_BEHIND = 15.0
 
 
 def fit_panel(
-    model: Any, data: EngineData, laws: list[Laws], say: Say | None = None
-) -> tuple[EngineFit, dict[str, Any] | None]:
+    model: GaussianProcessModel, data: EngineData, laws: list[Laws], say: Say | None = None
+) -> tuple[EngineFit, Compression | None]:
     """Fit rows in memory; also what stands for them, None if they stand for themselves."""
     if data.events is not None or data.z is not None:
         return fit_engine(model, data, laws, say), None
@@ -43,11 +47,11 @@ def fit_panel(
 class _LargePanel:
     """A panel, and the forms in which it is fitted."""
 
-    model: Any
+    model: GaussianProcessModel
     data: EngineData
     say: Say
 
-    def fit(self, laws: list[Laws]) -> tuple[EngineFit, dict[str, Any] | None]:
+    def fit(self, laws: list[Laws]) -> tuple[EngineFit, Compression | None]:
         """Choose laws on a sample of subjects, then fit those that are not far behind."""
         cells = {pair: self.data.cells(*pair) for pair in laws}
         if all(_bearable(one) for one in cells.values()):
@@ -71,7 +75,7 @@ class _LargePanel:
 
     def _by_law(
         self, cells: dict[Laws, Cells], laws: list[Laws]
-    ) -> tuple[EngineFit, dict[str, Any] | None]:
+    ) -> tuple[EngineFit, Compression | None]:
         """Each law by its cells or by an expansion; what to do if that is not close enough."""
 
         def observe(law: CountLaw, effect: SubjectEffect) -> Cells:
@@ -91,7 +95,7 @@ class _LargePanel:
             return run_engine(self.model, lambda *pair: cells[pair], [fit.laws], self.say), None
         return fit, self._described(fit, error)
 
-    def _described(self, fit: EngineFit, error: float) -> dict[str, Any]:
+    def _described(self, fit: EngineFit, error: float) -> Compression:
         """What stands for the rows, and how closely."""
         cells = fit.task.likelihood.cells
         length = self.data.window[1] - self.data.window[0]

@@ -8,7 +8,7 @@ objective is from that of the rows (docs/maths_scale.md).
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -34,7 +34,12 @@ from gp4c.model.laws.choice_words import choice_words
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from gp4c.data.events import RecurrentEvents
+    from gp4c.data.tables.sources import Source
+    from gp4c.estimators.base import Compression
+    from gp4c.estimators.gp_base import GaussianProcessModel
 
 #: cells and owners up to which they are fitted as they are; more are expanded at the mode first
 MOST_CELLS = 15_000
@@ -43,7 +48,7 @@ MOST_ERROR = 1.0
 _NO_BURSTS = "bursts were not considered, because the rows are not in memory"
 
 
-def as_source(panel: Any) -> PanelSource:
+def as_source(panel: PanelCounts | PanelSource | Source) -> PanelSource:
     """Anything that ``fit`` takes as a source of rows."""
     if isinstance(panel, PanelSource):
         return panel
@@ -51,10 +56,10 @@ def as_source(panel: Any) -> PanelSource:
 
 
 def fit_large(
-    model: Any,
-    panel: Any,
+    model: GaussianProcessModel,
+    panel: PanelCounts | PanelSource | Source,
     events: RecurrentEvents | None = None,
-    client: Any = None,
+    client: Client | None = None,
     say: Say | None = None,
 ) -> None:
     """Fit GP4C to a source of rows; the model's attributes are those of a small fit.
@@ -89,8 +94,8 @@ def fit_large(
 
 
 def fit_sums(
-    model: Any, whole: SummedPanel, laws: list[Laws], say: Say
-) -> tuple[EngineFit, dict[str, Any]]:
+    model: GaussianProcessModel, whole: SummedPanel, laws: list[Laws], say: Say
+) -> tuple[EngineFit, Compression]:
     """Fit with nodes as close as the length-scale needs; closer if the error asks for it."""
     resolution, near = whole.closest, None
     if not whole.exact:
@@ -100,13 +105,13 @@ def fit_sums(
         error = whole.error(fit.lattice, resolution)
         if resolution <= whole.closest or whole.good(fit.lattice, error):
             described = _compression(whole, fit, resolution, error)
-            return fit, described | ({"expansion_error": left} if left else {})
+            return fit, {**described, **({"expansion_error": left} if left else {})}
         say(f"closer nodes: the objective may be {error:.1g} nats off")
         resolution = max(whole.closest, resolution / 2)
 
 
 def _fit_nodes(
-    model: Any,
+    model: GaussianProcessModel,
     whole: SummedPanel,
     laws: list[Laws],
     resolution: float,
@@ -134,7 +139,7 @@ def _fit_nodes(
 
 def _compression(
     whole: SummedPanel, fit: EngineFit, resolution: float, error: float
-) -> dict[str, Any]:
+) -> Compression:
     """What stands for the rows, and how far the objective is from theirs."""
     intervals = whole.sums.intervals
     return {
@@ -157,18 +162,18 @@ def _with_speed(say: Say, sums: PanelSums, seconds: float) -> Say:
     return lambda text: say(f"{text} ({n_rows:,.0f} rows, {n_rows / seconds:,.0f} per second)")
 
 
-def _choice(model: Any, fit: EngineFit) -> str:
+def _choice(model: GaussianProcessModel, fit: EngineFit) -> str:
     """Why these laws, and what the sums could not tell."""
     law, effect = fit.laws
     words = choice_words((law.name, effect.name), fit.evidences)
     return f"{words}; {_NO_BURSTS}" if model.bursts == "auto" else words
 
 
-def _check_supported(model: Any, events: RecurrentEvents | None) -> None:
+def _check_supported(model: GaussianProcessModel, events: RecurrentEvents | None) -> None:
     """Say what does not work on sums, and what does."""
     if events is not None:
         raise ValueError("events= goes with a PanelCounts in memory, and without client=")
-    if model.count_term is not None:
+    if model.get_params().get("count_term") is not None:
         raise ValueError("count_term needs the rows in memory; leave it at None")
     if model.bursts is True:
         raise ValueError("bursts=True needs the rows in memory; leave it at 'auto' or False")
@@ -179,7 +184,9 @@ def _check_supported(model: Any, events: RecurrentEvents | None) -> None:
         )
 
 
-def _sums(source: PanelSource, effect: str | None, client: Any, say: Say | None) -> PanelSums:
+def _sums(
+    source: PanelSource, effect: str | None, client: Client | None, say: Say | None
+) -> PanelSums:
     from gp4c.data.tables.sources import DaskSource
 
     if client is None and not isinstance(source, DaskSource):

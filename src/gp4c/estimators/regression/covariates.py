@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
     from gp4c.data.panel import PanelCounts
     from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.estimators.base import Numbers
+    from gp4c.estimators.forecasts.count_forecast import Subjects
     from gp4c.estimators.regression.covariate_effects import CovariateEffects
 
 Floats = NDArray[np.float64]
-Covariates = Mapping[str, Any]
+Covariates = Mapping[str, object]
 
 
 class CovariateModel(GaussianProcessModel):
@@ -56,7 +58,7 @@ class CovariateModel(GaussianProcessModel):
         )
 
         self._check_fitted()
-        known = self._effects()
+        known = self.coefficients_
         return no_effects() if known is None else known.table(level, errors)
 
     def effects_in_words(self, level: float = 0.95) -> str:
@@ -83,9 +85,9 @@ class CovariateModel(GaussianProcessModel):
         t: ArrayLike,
         *,
         covariates: Covariates | None = None,
-        subjects: Any = None,
+        subjects: Subjects = None,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Posterior mean of the intensity λ(t), in events per unit of time and exposure.
 
         Parameters
@@ -110,9 +112,9 @@ class CovariateModel(GaussianProcessModel):
         t: ArrayLike,
         *,
         covariates: Covariates | None = None,
-        subjects: Any = None,
+        subjects: Subjects = None,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Posterior mean of Λ(t), the expected number of events from the window's start to t.
 
         The options are those of :meth:`intensity`.
@@ -127,9 +129,9 @@ class CovariateModel(GaussianProcessModel):
         stop: ArrayLike,
         *,
         covariates: Covariates | None = None,
-        subjects: Any = None,
+        subjects: Subjects = None,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure.
 
         The options are those of :meth:`intensity`.
@@ -148,7 +150,7 @@ class CovariateModel(GaussianProcessModel):
         *,
         covariates: Covariates | None = None,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of λ: (low, high), each shaped like `t`.
 
         Parameters
@@ -173,7 +175,7 @@ class CovariateModel(GaussianProcessModel):
         *,
         covariates: Covariates | None = None,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`."""
         return GaussianProcessModel.cumulative_band(
             self._at(covariates), t, level, kind, extrapolate=extrapolate
@@ -201,19 +203,16 @@ class CovariateModel(GaussianProcessModel):
     def _covariates_of(self, panel: PanelCounts) -> Floats | None:
         from gp4c.data.formulas.covariate_rows import design_rows
 
-        known = self._effects()
+        known = self.coefficients_
         return None if known is None else design_rows(known.design, panel)
-
-    def _effects(self) -> CovariateEffects | None:
-        return getattr(self, "coefficients_", None)
 
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:
         """The panel with the covariates' effects in its exposure."""
-        known = self._effects()
+        known = self.coefficients_
         return panel if known is None else known.adjust(panel)
 
     def _profile(self, covariates: Covariates) -> tuple[CovariateEffects, Floats]:
-        known = self._effects()
+        known = self.coefficients_
         if known is None:
             raise ValueError("covariates= needs a model with covariates: GP4C(formula=...)")
         return known, known.profile(covariates)
@@ -230,20 +229,22 @@ class CovariateModel(GaussianProcessModel):
         view.posterior_ = posterior.multiplied(np.exp(z @ posterior.coefficients))
         return view
 
-    def _check_subjects(self, covariates: Covariates | None, subjects: Any) -> None:
+    def _check_subjects(self, covariates: Covariates | None, subjects: Subjects) -> None:
         if subjects is not None and covariates is not None:
             raise ValueError("covariates= and subjects= exclude each other")
 
-    def _for_subjects(self, curve: Any, subjects: Any) -> Any:
+    def _for_subjects(self, curve: Numbers, subjects: Subjects) -> Numbers:
+        from gp4c.estimators.forecasts.forecast_inputs import fitted_subjects
+
         several = isinstance(subjects, list | np.ndarray)
-        labels = list(subjects) if several else [subjects]
-        places = self.histories_.positions(labels)
+        labels = list(np.asarray(subjects, dtype=object)) if several else [subjects]
+        places = fitted_subjects(self).positions(labels)
         factors = np.ones(len(places))
         if self.subject_effects_ is not None:
             factors = self.subject_effects_[places]
-        known = self._effects()
+        known = self.coefficients_
         if known is not None:
             factors = factors * np.exp(known.log_factor(known.subject_design[places]))
         if not several:
             return float(factors[0]) * curve
-        return np.multiply.outer(factors, np.asarray(curve))
+        return np.asarray(np.multiply.outer(factors, np.asarray(curve)))

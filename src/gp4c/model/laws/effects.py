@@ -54,24 +54,31 @@ class SubjectEffect(ABC):
     Attributes
     ----------
     name : str or None
-    title : str
+    title, noun : str
+        What it says of subjects, in a row of a summary and in the middle of a sentence.
+    method, caution : str
+        A sentence for a methods section, and what a reader should know before relying on it.
     parameters : tuple of Parameter
         ψ, each with a normal prior.
+    conjugate : bool
+        Whether `closed_form` integrates the effect of subjects without a remainder.
+    is_free : bool
+        Whether the effect of each subject is a parameter of its own, fitted to its counts.
     """
 
     name: ClassVar[str | None]
     title: ClassVar[str]
     method: ClassVar[str] = ""
     noun: ClassVar[str] = ""
+    caution: ClassVar[str] = ""
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    conjugate: ClassVar[bool] = False
+    is_free: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "name" in vars(cls):
             EFFECTS[cls.name] = cls()
-
-    #: whether `closed_form` integrates the effect of subjects without a remainder
-    conjugate: ClassVar[bool] = False
 
     @property
     def varies(self) -> bool:
@@ -122,7 +129,7 @@ class SubjectEffect(ABC):
 class NoEffect(SubjectEffect):
     """υ = 1 for everybody: nothing to integrate."""
 
-    name = None
+    name: ClassVar[str | None] = None
     title = "all subjects have the same rate"
     method = "All subjects were taken to have the same rate."
     noun = "without subject effects"

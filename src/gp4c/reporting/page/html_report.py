@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import os
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 #: levels of the switch
 LEVELS = (0.5, 0.8, 0.95)
@@ -64,7 +65,7 @@ class Report:
         How to make the report again.
     """
 
-    models: Mapping[str, Any]
+    models: Mapping[str, PanelEstimator]
     panel: PanelCounts | None = None
     by: str | None = None
     comparison: Any = None
@@ -100,7 +101,7 @@ class Report:
         return b"" if self.panel is None else _panel_png(self.panel)
 
     @property
-    def first(self) -> Any:
+    def first(self) -> PanelEstimator:
         """The first model; what all have in common is read from it."""
         return next(iter(self.models.values()))
 
@@ -146,7 +147,7 @@ class Report:
         span = f"{number(start)} to {moment(end, unit)}"
         if self.first.time_origin_ is not None:
             span += f" ({_window_words(start, end, self.first)})"
-        data = getattr(self.first, "data_summary_", None) if len(self.models) == 1 else None
+        data = self.first.data_summary_ if len(self.models) == 1 else None
         sizes = self.panel or data
         lead = span
         if sizes is not None:
@@ -338,8 +339,8 @@ class Report:
         yield table("", (), rows + [[name, version] for name, version in _versions()])
 
 
-def _size(source: Any, key: str) -> int:
-    return int(source[key] if isinstance(source, dict) else getattr(source, key))
+def _size(source: PanelCounts | Mapping[str, float], key: str) -> int:
+    return int(source[key] if isinstance(source, Mapping) else getattr(source, key))
 
 
 def _plain(text: str) -> str:
@@ -362,7 +363,7 @@ def _summary_table(summary: ModelSummary) -> str:
     return f'<div class="scroll"><table><tbody>{"".join(parts)}</tbody></table></div>'
 
 
-def _window_words(start: float, stop: float, model: Any) -> str:
+def _window_words(start: float, stop: float, model: PanelEstimator) -> str:
     """A window in numbers, or in dates where the data had dates."""
     axis = TimeAxis.of(model)
     return f"{axis.date(start) or number(start)} to {axis.date(stop) or number(stop)}"

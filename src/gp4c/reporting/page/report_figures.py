@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from gp4c.reporting.figures.curves import Bands, Curves, Floats
 from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from gp4c.data.panel import PanelCounts
     from gp4c.reporting.figures.count_checks import CountCheck
 
@@ -23,6 +25,10 @@ _MOST_TICKS = 400
 _DIGITS = 6
 
 
+#: a figure of the page, as the script takes it from JSON
+Figure: TypeAlias = dict[str, object]
+
+
 def level_key(level: float) -> str:
     """Name of a level among the values of the page."""
     return f"{level:g}"
@@ -30,11 +36,11 @@ def level_key(level: float) -> str:
 
 def curve_figure(
     curves: Mapping[str, Curves], what: str, panel: PanelCounts | None = None
-) -> dict[str, Any]:
+) -> Figure:
     """Rate ("rate") or mean number of events ("cumulative") of one or several groups."""
     first = next(iter(curves.values()))
     ylabel = first.cumulative_label if what == "cumulative" else first.rate_label
-    series: list[dict[str, Any]] = []
+    series: list[Figure] = []
     for name, c in curves.items():
         values = c.cumulative if what == "cumulative" else c.rate
         bands = c.cumulative_bands if what == "cumulative" else c.rate_bands
@@ -48,9 +54,7 @@ def curve_figure(
     return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug)
 
 
-def ratio_figure(
-    name: str, times: Floats, ratio: Floats, bands: Bands, unit: str | None
-) -> dict[str, Any]:
+def ratio_figure(name: str, times: Floats, ratio: Floats, bands: Bands, unit: str | None) -> Figure:
     """Ratio of two curves on a logarithmic scale, with a line at 1."""
     low = min(float(np.min(band[0])) for band in bands.values())
     high = max(float(np.max(band[1])) for band in bands.values())
@@ -74,7 +78,7 @@ def from_zero(
 def fan_figure(
     names: Sequence[str], times: Floats, medians: Sequence[Floats], bands: Sequence[Bands],
     unit: str | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> Figure:  # fmt: skip
     """Forecast of the number of events up to each time."""
     series = [
         _series(name, times, median, band, k)
@@ -83,7 +87,7 @@ def fan_figure(
     return _figure(_time_label(unit), "number of events", series)
 
 
-def rootogram_figure(check: CountCheck) -> dict[str, Any]:
+def rootogram_figure(check: CountCheck) -> Figure:
     """Hanging rootogram of the counts per interval."""
     k = np.arange(len(check.observed))
     top = np.sqrt(check.expected)
@@ -109,7 +113,7 @@ def rootogram_figure(check: CountCheck) -> dict[str, Any]:
     }
 
 
-def pit_figure(check: CountCheck) -> dict[str, Any]:
+def pit_figure(check: CountCheck) -> Figure:
     """PIT histogram: flat if the model is right."""
     bins = len(check.pit)
     middle = (check.edges[:-1] + check.edges[1:]) / 2
@@ -129,7 +133,7 @@ def pit_figure(check: CountCheck) -> dict[str, Any]:
     }
 
 
-def rounded(values: Any) -> list[float]:
+def rounded(values: ArrayLike) -> list[float]:
     """Round to significant digits; what is not finite is None, which a plot leaves out."""
     return [
         float(f"{v:.{_DIGITS}g}") if np.isfinite(v) else None  # type: ignore[misc]
@@ -142,7 +146,7 @@ def plain_text(text: object) -> str:
     return escape(str(text), quote=False).replace("$", "&#36;")
 
 
-def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> dict[str, Any]:
+def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> Figure:
     return {
         "name": plain_text(name),
         "x": rounded(x),
@@ -152,7 +156,7 @@ def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> dict[s
     }
 
 
-def _figure(xlabel: str, ylabel: str, series: list[Any], **more: Any) -> dict[str, Any]:
+def _figure(xlabel: str, ylabel: str, series: list[Figure], **more: object) -> Figure:
     return {
         "kind": "curves",
         "xlabel": plain_text(xlabel),

@@ -11,15 +11,16 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
 
 from gp4c import __version__
 
 
-def page(title: str, header: str, sections: Sequence[Section], content: dict[str, Any]) -> str:
+def page(
+    title: str, header: str, sections: Sequence[Section], content: Mapping[str, object]
+) -> str:
     """Assemble the report.
 
     Parameters
@@ -84,7 +85,7 @@ def asset(name: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def embedded_json(value: Any) -> str:
+def embedded_json(value: object) -> str:
     """JSON that cannot end the element it stands in."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
