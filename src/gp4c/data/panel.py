@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from gp4c.data.panel_summary import PanelSummary
+    from gp4c.data.summaries.panel_summary import PanelSummary
 
 
 class PanelCounts(SubjectData):
@@ -355,7 +355,7 @@ class PanelCounts(SubjectData):
 
     def summary(self) -> PanelSummary:
         """Count what there is: prints as a table, ``to_frame()`` gives it as one."""
-        from gp4c.data.panel_summary import summarise
+        from gp4c.data.summaries.panel_summary import summarise
 
         return summarise(self)
 
@@ -389,7 +389,7 @@ class PanelCounts(SubjectData):
         )
 
     def _repr_html_(self) -> str:
-        from gp4c.data.panel_summary import panel_html
+        from gp4c.data.summaries.panel_summary import panel_html
 
         return panel_html(self)
 
