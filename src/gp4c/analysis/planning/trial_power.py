@@ -135,8 +135,8 @@ def power(
     times, cumulative = _curve(rate, follow_up, study)
     design = checked(TrialDesign(
         times, cumulative, visits,
-        _first(frailty_variance, study and study.frailty_variance),
-        _first(dispersion, study and study.dispersion),
+        _first(frailty_variance, study.frailty_variance if study else None),
+        _first(dispersion, study.dispersion if study else None),
         drop_out, allocation, tuple(float(s) for s in strata or (1.0,)), jitter, test,
         n_permutations,
     ))  # fmt: skip

@@ -47,14 +47,14 @@ def n_above(
     strata : sequence of (SubjectScores, (K,) bool)
         Scores of the subjects of a stratum, and who is in the first arm.
     """
-    score, variance = 0.0, 0.0
+    parts = []
     for scores, first in strata:
         labels = np.empty((n_permutations + 1, len(first)), dtype=np.float64)
         labels[0] = first
         labels[1:] = rng.permuted(np.tile(labels[0], (n_permutations, 1)), axis=1)
-        u, v = score_and_variance(scores, labels, kind)
-        score, variance = score + u, variance + v
-    values = studentised(np.asarray(score), np.asarray(variance))
+        parts.append(score_and_variance(scores, labels, kind))
+    score, variance = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+    values = studentised(score, variance)
     return int((values[1:] >= values[0] * (1 - _TIE)).sum())
 
 
