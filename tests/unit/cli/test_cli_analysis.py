@@ -1,4 +1,4 @@
-"""`gp4c compare`, `forecast`, `report` and `describe --by`: the library's numbers, said in one place."""
+"""`gp4c compare`, `forecast`, `report`, `describe --by`: the library's numbers in one place."""
 
 import json
 import re
