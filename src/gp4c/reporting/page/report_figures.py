@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.reporting.figures.curves import Bands, Curves, Floats
+from gp4c.reporting.figures.observed_numbers import HEADING, LONGEST_NAME, ObservedNumbers
 from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
@@ -29,9 +30,15 @@ def level_key(level: float) -> str:
 
 
 def curve_figure(
-    curves: Mapping[str, Curves], what: str, panel: PanelCounts | None = None
+    curves: Mapping[str, Curves],
+    what: str,
+    panel: PanelCounts | None = None,
+    observed: ObservedNumbers | None = None,
 ) -> dict[str, Any]:
-    """Rate ("rate") or mean number of events ("cumulative") of one or several groups."""
+    """Rate ("rate") or mean number of events ("cumulative") of one or several groups.
+
+    Visits of `panel` are ticks on the axis; `observed` numbers are below it.
+    """
     first = next(iter(curves.values()))
     ylabel = first.cumulative_label if what == "cumulative" else first.rate_label
     series: list[dict[str, Any]] = []
@@ -45,7 +52,26 @@ def curve_figure(
         visits = np.unique(panel.stop)
         rug = rounded(visits) if len(visits) <= _MOST_TICKS else []
     step = all(c.step for c in curves.values())
-    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug)
+    below = {} if observed is None else _below(observed)
+    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug, **below)
+
+
+def _below(observed: ObservedNumbers) -> dict[str, Any]:
+    """Numbers of observed subjects, and the ticks that they belong to."""
+    times = rounded(observed.times)
+    rows = [
+        {"name": plain_text(_cut(name)), "numbers": numbers.tolist()}
+        for name, numbers in observed.numbers.items()
+    ]
+    return {
+        "ticks": times,
+        "tickNames": [number(time) for time in times],
+        "observed": {"heading": HEADING, "rows": rows},
+    }
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def ratio_figure(
