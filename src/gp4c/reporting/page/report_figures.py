@@ -63,10 +63,11 @@ def _below(observed: ObservedNumbers) -> dict[str, Any]:
         {"name": plain_text(_cut(name)), "numbers": numbers.tolist()}
         for name, numbers in observed.numbers.items()
     ]
+    longest = max(len(_cut(name)) for name in observed.numbers)  # on the screen, not in HTML
     return {
         "ticks": times,
         "tickNames": [number(time) for time in times],
-        "observed": {"heading": HEADING, "rows": rows},
+        "observed": {"heading": HEADING, "rows": rows, "longest": longest},
     }
 
 

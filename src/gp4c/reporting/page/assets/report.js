@@ -77,8 +77,8 @@
 
   function margin(figure) {
     const rows = figure.observed ? figure.observed.rows : [];
-    const widest = Math.max(0, ...rows.map((row) => row.name.length));
-    return { l: Math.max(60, 9 * widest + 25), r: 15, t: 15, b: rows.length ? BELOW + LINE * (rows.length + 1) + 10 : 50 };
+    const longest = figure.observed ? figure.observed.longest : 0;
+    return { l: Math.max(60, 8.5 * longest + 24), r: 15, t: 15, b: rows.length ? BELOW + LINE * (rows.length + 1) + 10 : 50 };
   }
 
   function layout(figure) {
