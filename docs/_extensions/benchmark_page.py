@@ -120,9 +120,9 @@ def permutation_size(found):
 
 def power_check(found):
     yield (
-        f"Power of the permutation test of the level in {found['trials']:,} simulated trials with the "
-        f"size that the negative-binomial formula gives for {found['target']:.0%}. With equal arms and "
-        "a moderate ratio the two must agree within 3 points (the first lines)."
+        f"Power of the permutation test of the level in {found['trials']:,} simulated trials with "
+        f"the size that the negative-binomial formula gives for {found['target']:.0%}. With equal "
+        "arms and a moderate ratio the two must agree within 3 points (the first lines)."
     )
     columns = {"n_per_arm": "first arm", "simulated": "simulated", "error": "± error",
                "formula": "formula"}  # fmt: skip

@@ -108,10 +108,13 @@ def run_trials(
 
 def design_key(design: TrialDesign, n_per_arm: int, ratio: float, seed: int) -> str:
     """Everything that decides a trial, as text."""
+    import numpy
+
     from gp4c import __version__
 
     settings = {
-        "gp4c": __version__, "n_per_arm": n_per_arm, "ratio": ratio, "seed": seed, **asdict(design)
+        "gp4c": __version__, "numpy": numpy.__version__, "n_per_arm": n_per_arm, "ratio": ratio,
+        "seed": seed, **asdict(design),
     }  # fmt: skip
     return json.dumps(settings, sort_keys=True)
 

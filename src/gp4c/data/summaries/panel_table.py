@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.checks import few_digits, unknown_name
+from gp4c.data.ordering import natural_key
 from gp4c.data.summaries.panel_summary import html_table, subject_totals
 from gp4c.exceptions import PanelDataError
 from gp4c.plain import per, printable
@@ -133,7 +134,7 @@ def tabulate(panel: PanelCounts, by: str | None = None) -> PanelTable:
 
 
 def group_codes(panel: PanelCounts, by: str | None) -> tuple[NDArray[np.intp], list[object]]:
-    """Group of each subject, and the groups' names in sorted order."""
+    """Group of each subject, and the groups' names in their natural order."""
     if by is None:
         return np.zeros(panel.n_subjects, dtype=np.intp), []
     import pandas as pd
@@ -150,12 +151,16 @@ def group_codes(panel: PanelCounts, by: str | None) -> tuple[NDArray[np.intp], l
         raise PanelDataError(
             f"{by!r} is missing for subject {missing[0]!r} ({len(missing)} in all)"
         )
-    codes, levels = pd.factorize(table[by], sort=True)
+    column = table[by]
+    levels = sorted(column.unique().tolist(), key=natural_key)
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        levels = [level for level in column.dtype.categories if level in levels]
     if len(levels) > MOST_GROUPS:
         raise PanelDataError(
             f"{by!r} has {len(levels)} different values; a table has at most {MOST_GROUPS} groups"
         )
-    return np.asarray(codes, dtype=np.intp), list(levels)
+    place = {level: k for k, level in enumerate(levels)}
+    return np.array([place[value] for value in column], dtype=np.intp), levels
 
 
 # -- what was observed ----------------------------------------------------------------------
@@ -261,7 +266,7 @@ def _covariate(
         yield TableRow(name, tuple(moments(values[m]) for m in masks), _mean, _DEVIATION)
     else:
         texts = column.astype(str).to_numpy()
-        levels = sorted(set(texts[~missing]))
+        levels = sorted(set(texts[~missing]), key=natural_key)
         if len(levels) > MOST_LEVELS:
             cells = tuple({"n": float(len(set(texts[m & ~missing])))} for m in masks)
             yield TableRow(f"{name}, different values", cells, _count)

@@ -149,6 +149,17 @@ def test_a_column_that_makes_no_groups_is_refused(columns, by, words):
         small(**columns).table(by=by)
 
 
+def test_groups_come_in_their_natural_order():
+    doses = ["10 mg", "10 mg", "5 mg", "placebo"]
+    assert small(dose=doses).table(by="dose").groups == ("5 mg", "10 mg", "placebo", "all")
+    numbers = small(dose=[10, 10, 2.5, 0]).table(by="dose")
+    assert numbers.groups == ("0.0", "2.5", "10.0", "all")
+    assert value(numbers, "events", "n", "10.0") == 1
+    order = pd.Categorical(["low", "low", "high", "mid"], ["low", "mid", "high"], ordered=True)
+    panel = gp4c.PanelCounts.from_frame(small().to_frame().assign(dose=order))
+    assert panel.table(by="dose").groups == ("low", "mid", "high", "all")
+
+
 def test_too_many_groups_are_refused():
     panel, _ = gp4c.simulate_panel(0.5, n_subjects=30, covariates={"id": list(range(30))})
     with pytest.raises(PanelDataError, match="30 different values"):
