@@ -80,6 +80,7 @@ def _fitted(panel: PanelCounts) -> PanelEstimator:
 
 def _read_model(model: PanelEstimator, words: str) -> Pilot:
     from gp4c.classical.homogeneous import HomogeneousPoisson
+    from gp4c.estimators.base import average_exposure
 
     if model.coefficients_ is not None:
         raise PanelDataError(
@@ -96,7 +97,8 @@ def _read_model(model: PanelEstimator, words: str) -> Pilot:
     curve = np.asarray(model.cumulative(times), dtype=np.float64)
     if not curve[-1] > curve[0]:
         raise PanelDataError("the pilot has no events, so it says nothing about the rate")
+    exposed = "" if average_exposure(model) == 1.0 else ", at exposure 1"
     return Pilot(
         tuple((times - low).tolist()), tuple((curve - curve[0]).tolist()),
-        1.0 / model.frailty_shape_, float(model.dispersion_), model.time_unit_, words,
+        1.0 / model.frailty_shape_, float(model.dispersion_), model.time_unit_, words + exposed,
     )  # fmt: skip

@@ -36,7 +36,10 @@ def _result(plan: PowerPlan) -> str:
     row = plan.rows[plan.chosen]
     verb = "has"
     if plan.target is not None:
-        verb = f"is the smallest that was found to reach {percent(plan.target)} power: it has"
+        found = "is the smallest that was found to reach"
+        if row.power < plan.target:
+            found = "is the nearest that was tried to"
+        verb = f"{found} {percent(plan.target)} power: it has"
     return (
         f"A trial with {_arms(row)} {verb} {percent(row.power)} power (Monte-Carlo standard error "
         f"{100 * row.error:.1f} points, {row.n_trials:,} simulated trials) to show a ratio of "

@@ -140,6 +140,16 @@ def test_numbers_that_are_given_come_before_those_of_the_pilot():
     assert (design.frailty_variance, design.dispersion) == (0.0, 1.0)
 
 
+def test_a_pilot_with_exposures_is_said_to_be_at_exposure_1():
+    panel = gp4c.PanelCounts.from_frame(
+        {"subject": [1, 2, 3], "start": [0] * 3, "stop": [9] * 3, "count": [2, 6, 1],
+         "units": [2.0, 3.0, 1.0]}, exposure="units",
+    )  # fmt: skip
+    plan = gp4c.power(0.5, pilot=panel, n_per_arm=10, n_trials=25, n_permutations=19)
+    assert plan.design.rate == pytest.approx(9 / 54, rel=0.3)
+    assert "at exposure 1" in str(plan).replace("\n", " ")
+
+
 def test_a_curve_as_pilot_keeps_its_shape():
     panel, _ = gp4c.simulate_panel(
         ([0.0, 10.0], [0.1, 1.0]), window=(0.0, 10.0), n_subjects=60, random_state=3
@@ -171,6 +181,15 @@ def test_the_paragraph_names_every_assumption():
     ):  # fmt: skip
         assert words in text
     assert max(map(len, str(plan).split("\n"))) <= 80
+
+
+def test_a_search_that_falls_short_does_not_say_that_it_reached_the_target():
+    from dataclasses import replace
+
+    plan = gp4c.power(0.4, n_trials=50, **QUICK)
+    row = plan.rows[plan.chosen]
+    short = replace(plan, rows=(replace(row, n_rejected=35),), chosen=0)
+    assert "is the nearest that was tried to 80% power: it has 70%" in str(short).replace("\n", " ")
 
 
 def test_several_sizes_and_ratios_make_a_table():
