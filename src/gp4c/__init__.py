@@ -30,6 +30,7 @@ _HOMES = {
     "HomogeneousPoisson": "gp4c.classical.homogeneous",
     "load_model": "gp4c.files.persistence",
     "compare": "gp4c.analysis.compare_groups",
+    "power": "gp4c.analysis.planning.trial_power",
     "cross_validate": "gp4c.analysis.validation",
     "score_differences": "gp4c.analysis.validation",
 }
@@ -54,6 +55,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
     from gp4c.analysis.compare_groups import compare as compare
+    from gp4c.analysis.planning.trial_power import power as power
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences
     from gp4c.classical.homogeneous import HomogeneousPoisson as HomogeneousPoisson

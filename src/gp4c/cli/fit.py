@@ -173,6 +173,7 @@ class FitResult:
         )[["group", *frames[0].columns]]
 
     def _plots(self) -> dict[str, Writer]:
+        from gp4c.reporting.figures.observed_numbers import size_with
         from gp4c.reporting.figures.plot_style import save_plot
         from gp4c.reporting.figures.plots import plot_cumulative, plot_groups, plot_intensity
 
@@ -182,10 +183,16 @@ class FitResult:
                 panel = self.fitted[0].panel
                 return lambda ax: one(self.curves[0], ax, level=self.level, panel=panel)
             named = {str(g.name): c for g, c in zip(self.fitted, self.curves, strict=True)}
-            return lambda ax: plot_groups(named, ax, what=what, level=self.level, title=self.by)
+            return lambda ax: plot_groups(
+                named, ax, what=what, level=self.level, title=self.by, observed=observed
+            )
+
+        parts = {str(g.name): g.panel for g in self.fitted if g.panel is not None}
+        observed = None if self.by is None else parts
+        size = size_with(len(observed or ()))
 
         def save(what: str) -> Writer:
-            return lambda path: save_plot(draw(what), path)
+            return lambda path: save_plot(draw(what), path, size=size)
 
         smooth = all(c.rate is not None for c in self.curves)
         names = ["intensity", "cumulative"] if smooth else ["cumulative"]

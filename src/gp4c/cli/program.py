@@ -19,14 +19,16 @@ from gp4c.cli.describe import describe
 from gp4c.cli.fit import fit
 from gp4c.cli.forecast import forecast
 from gp4c.cli.guard import guarded
+from gp4c.cli.planning.power import power
+from gp4c.cli.planning.simulate import simulate
 from gp4c.cli.predict import predict
 from gp4c.cli.report import report
 from gp4c.cli.reproduce import reproduce
-from gp4c.cli.simulate import simulate
 
 #: every command, in the order of the help text
 COMMANDS: tuple[Callable[..., Any], ...] = (
-    describe, fit, compare, report, predict, forecast, datasets, simulate, reproduce,
+    describe, fit, compare, report, predict, forecast, power, datasets, simulate,
+    reproduce,
 )  # fmt: skip
 
 app = typer.Typer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -79,6 +80,21 @@ def _mixed_key(label: object) -> tuple[str, float, str]:
     if isinstance(label, int | float | np.number):
         return ("", float(label), str(label))
     return (type(label).__name__, 0.0, str(label))
+
+
+def natural_key(label: object) -> tuple[tuple[int, float, str], ...]:
+    """Sort groups as people do: numbers by value, ``5 mg`` before ``10 mg``, then the letters.
+
+    Examples
+    --------
+    >>> from gp4c.data.ordering import natural_key
+    >>> sorted(["placebo", "10 mg", "5 mg"], key=natural_key)
+    ['5 mg', '10 mg', 'placebo']
+    """
+    if isinstance(label, int | float | np.number):
+        return ((0, float(label), ""),)
+    parts = re.split(r"(\d+(?:\.\d+)?)", str(label))
+    return tuple((0, float(p), "") if k % 2 else (1, 0.0, p) for k, p in enumerate(parts) if p)
 
 
 def sequence_order(

@@ -11,14 +11,14 @@ from gp4c.data.checks import few_digits, plural
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray, SubjectData, take_rows
-from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from typing import Self
 
     import pandas as pd
 
-    from gp4c.data.panel_summary import PanelSummary
+    from gp4c.data.summaries.panel_summary import PanelSummary
+    from gp4c.data.summaries.panel_table import PanelTable
     from gp4c.data.tables.frames import IntoTable
     from gp4c.data.timeaxis import Moment, Window
 
@@ -201,27 +201,9 @@ class PanelCounts(SubjectData):
         PanelCounts
             On the smallest window that contains all windows.
         """
-        import pandas as pd
+        from gp4c.data.tables.join_panels import join_panels
 
-        parts = list(panels)
-        if not parts:
-            raise PanelDataError("there is no panel to join")
-        if len({(part.time_unit, part.time_origin) for part in parts}) > 1:
-            said = ", ".join(f"{p.time_unit!r} since {p.time_origin or 0}" for p in parts)
-            raise PanelDataError(f"panels to join must agree in time unit and origin; found {said}")
-        frames = [part.to_frame() for part in parts]
-        exposure = None
-        if any("exposure" in frame for frame in frames):
-            exposure = "exposure"
-            frames = [f.assign(exposure=p.exposure) for f, p in zip(frames, parts, strict=True)]
-        joined = cls.from_frame(pd.concat(frames, ignore_index=True), exposure=exposure)
-        low, high = zip(*(part.window for part in parts), strict=True)
-        return joined._like(
-            window=(min(low), max(high)),
-            time_unit=parts[0].time_unit,
-            time_origin=parts[0].time_origin,
-            notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        )
+        return join_panels(cls, list(panels))
 
     @classmethod
     def _from_arrays(
@@ -357,9 +339,23 @@ class PanelCounts(SubjectData):
 
     def summary(self) -> PanelSummary:
         """Count what there is: prints as a table, ``to_frame()`` gives it as one."""
-        from gp4c.data.panel_summary import summarise
+        from gp4c.data.summaries.panel_summary import summarise
 
         return summarise(self)
+
+    def table(self, by: str | None = None) -> PanelTable:
+        """Subjects, follow-up, visits, events, rates and covariates by group.
+
+        Prints as the first table of a report; ``to_frame()`` gives its numbers.
+
+        Parameters
+        ----------
+        by : str, optional
+            Covariate of the subjects that makes the groups; everybody if absent.
+        """
+        from gp4c.data.summaries.panel_table import tabulate
+
+        return tabulate(self, by)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per subject and interval, with the covariates; :meth:`from_frame` reads it.
@@ -391,7 +387,7 @@ class PanelCounts(SubjectData):
         )
 
     def _repr_html_(self) -> str:
-        from gp4c.data.panel_summary import panel_html
+        from gp4c.data.summaries.panel_summary import panel_html
 
         return panel_html(self)
 

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gp4c.analysis.comparison_words import conclusions
-from gp4c.data.panel_summary import html_table
+from gp4c.data.summaries.panel_summary import html_table
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CError
 from gp4c.reporting.summary import summarise

@@ -14,6 +14,7 @@ import numpy as np
 
 from gp4c.exceptions import NoIntensityError
 from gp4c.reporting.figures.curves import Bands, Curves, Floats, curves_of, ratio_times
+from gp4c.reporting.figures.observed_numbers import draw_observed, observed_numbers
 from gp4c.reporting.figures.plot_style import (
     GREY,
     LONGEST_LABEL,
@@ -154,6 +155,7 @@ def plot_groups(
     level: float = 0.95,
     bands: bool | None = None,
     title: str | None = None,
+    observed: Mapping[str, PanelCounts] | None = None,
 ) -> Axes:
     """Draw the curves of several groups, or of several estimators, over each other.
 
@@ -168,12 +170,17 @@ def plot_groups(
         Whether to draw bands; by default up to three curves have them.
     title : str, optional
         Title of the key, e.g. the covariate that makes the groups.
+    observed : dict, optional
+        Group to its data: the numbers of subjects still observed are written below the axis.
     """
     shown = len(models) <= _MOST_BANDS if bands is None else bands
     with_bands = list(models) if shown else []
     note = f"{percent(level)} band{'s' if len(models) > 1 else ''}" if shown else None
     heading = ", ".join(filter(None, [title and safe(title), note]))
-    return _overlay(models, ax, what, level, with_bands, heading)
+    ax = _overlay(models, ax, what, level, with_bands, heading)
+    if observed is not None:
+        draw_observed(ax, observed_numbers(observed))
+    return ax
 
 
 def plot_estimators(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from gp4c.reporting.figures.curves import Bands, Curves, Floats
+from gp4c.reporting.figures.observed_numbers import HEADING, LONGEST_NAME, ObservedNumbers
 from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
@@ -35,9 +36,15 @@ def level_key(level: float) -> str:
 
 
 def curve_figure(
-    curves: Mapping[str, Curves], what: str, panel: PanelCounts | None = None
+    curves: Mapping[str, Curves],
+    what: str,
+    panel: PanelCounts | None = None,
+    observed: ObservedNumbers | None = None,
 ) -> Figure:
-    """Rate ("rate") or mean number of events ("cumulative") of one or several groups."""
+    """Rate ("rate") or mean number of events ("cumulative") of one or several groups.
+
+    Visits of `panel` are ticks on the axis; `observed` numbers are below it.
+    """
     first = next(iter(curves.values()))
     ylabel = first.cumulative_label if what == "cumulative" else first.rate_label
     series: list[Figure] = []
@@ -51,7 +58,27 @@ def curve_figure(
         visits = np.unique(panel.stop)
         rug = rounded(visits) if len(visits) <= _MOST_TICKS else []
     step = all(c.step for c in curves.values())
-    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug)
+    below = {} if observed is None else _below(observed)
+    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug, **below)
+
+
+def _below(observed: ObservedNumbers) -> Figure:
+    """Numbers of observed subjects, and the ticks that they belong to."""
+    times = rounded(observed.times)
+    rows = [
+        {"name": plain_text(_cut(name)), "numbers": numbers.tolist()}
+        for name, numbers in observed.numbers.items()
+    ]
+    longest = max(len(_cut(name)) for name in observed.numbers)  # on the screen, not in HTML
+    return {
+        "ticks": times,
+        "tickNames": [number(time) for time in times],
+        "observed": {"heading": HEADING, "rows": rows, "longest": longest},
+    }
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
 def ratio_figure(name: str, times: Floats, ratio: Floats, bands: Bands, unit: str | None) -> Figure:

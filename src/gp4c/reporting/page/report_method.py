@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gp4c import __version__
 from gp4c.estimators.base import PanelEstimator
@@ -74,3 +74,14 @@ def _covariates(model: PanelEstimator) -> str:
         "estimated together with the curve, with standard errors from a sandwich estimator over "
         "subjects."
     )
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """Versions of what computed the page."""
+    import platform
+    from importlib.metadata import version
+
+    yield "gp4c", __version__
+    yield "Python", platform.python_version()
+    for name in ("numpy", "scipy", "pandas", "plotly"):
+        yield name, version(name)

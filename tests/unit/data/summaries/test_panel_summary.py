@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import gp4c
-from gp4c.data.panel_summary import overdispersion
+from gp4c.data.summaries.panel_summary import overdispersion
 
 
 @pytest.fixture
