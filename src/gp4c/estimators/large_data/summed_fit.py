@@ -19,8 +19,8 @@ from gp4c.estimators.engine_fit import (
     given_mean,
     run_engine,
     store_posterior,
-    warn_of_weights,
 )
+from gp4c.estimators.fit_warnings import warn_of_weights
 from gp4c.estimators.large_data.large_subjects import store_subjects
 from gp4c.inference.engine.climb import Mode
 from gp4c.inference.engine.posterior_fit import EngineFit, Laws
@@ -85,7 +85,7 @@ def fit_large(
         store_subjects(model, source, sums)
     model.effect_choice_ = _choice(model, fit)
     model.coefficients_ = model._engine_data = model.fit_check_ = None
-    warn_of_weights(model)
+    warn_of_weights(model, fit.weighted.rough)
 
 
 def fit_sums(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gp4c.inference.engine.landscape import Landscape, Task, split_level
 from gp4c.inference.engine.lattice import Lattice, find_modes
-from gp4c.inference.engine.tempering import needs_tempering, temper
+from gp4c.inference.engine.tempering import affordable_population, needs_tempering, temper
 from gp4c.inference.engine.weigh import Sheaf, Weighted, weigh
 from gp4c.model.cells import Cells
 from gp4c.model.count_likelihood import CountLikelihood
@@ -29,8 +29,8 @@ Say = Callable[[str], None]
 
 #: draws of a fit, fewest draws where data are large, and the work per draw that all of them allow
 DRAWS, FEWEST_DRAWS, _WORK = 15_000, 1000, 3e7
-#: draws that the fall-back returns, and most rows of the map to nodes that it takes (10 seconds)
-TEMPERED_DRAWS, _MOST_TEMPERED = 2800, 1500
+#: draws that the fall-back returns
+TEMPERED_DRAWS = 2800
 #: nats behind the best law from which a law's lattice is not refined
 _CLEARLY_WORSE = 10.0
 #: nats by which a law must be behind to be given up for a simpler one: odds of 20 to 1
@@ -122,7 +122,7 @@ def fit_posterior(
     weighted = weigh(lattice, n_draws or _affordable(task), rng)
     if hyper == "integrate" and _can_temper(task) and needs_tempering(lattice, weighted):
         tell("f may cross zero: carrying draws from the prior")
-        weighted = temper(lattice, TEMPERED_DRAWS, rng)
+        weighted = _tempered(lattice, weighted, rng)
     by_name = {(one.name, other.name): value for (one, other), value in known.items()}
     by_name[law.name, effect.name] = weighted.log_evidence
     return EngineFit(task, lattice, weighted, by_name)
@@ -175,9 +175,16 @@ def task_for(
 
 
 def _can_temper(task: Task) -> bool:
-    """Whether the fall-back is affordable, some seconds; it learns the mean of f."""
-    cells = task.likelihood.cells
-    return task.mean is None and len(cells.start) + cells.n_owners <= _MOST_TEMPERED
+    """Whether the fall-back knows the prior and the likelihood far from the modes."""
+    return task.mean is None and task.likelihood.cells.expansion is None
+
+
+def _tempered(lattice: Lattice, weighted: Weighted, rng: np.random.Generator) -> Weighted:
+    """The fall-back's draws if they are affordable, or the weighted ones, marked as rough."""
+    population = affordable_population(lattice)
+    if not population:
+        return replace(weighted, rough=True)
+    return temper(lattice, TEMPERED_DRAWS, rng, population=population)
 
 
 def _affordable(task: Task) -> int:
