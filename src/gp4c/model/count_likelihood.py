@@ -97,17 +97,14 @@ class LikelihoodTerms:
         )
 
     def add_expansion(self, expansion: Expansion, cell: Floats, params: Floats) -> None:
-        """Add an expansion in the cube roots of I and the parameters."""
-        n, cell = len(cell), np.maximum(cell, SMALL)
-        root = np.cbrt(cell)
-        first, second = root / (3 * cell), -2 * root / (9 * cell**2)
-        slope = expansion.hessian @ expansion.change(cell, params) + expansion.gradient[:, None]
+        """Add an expansion in functions of I and the parameters."""
+        cell, n = np.maximum(cell, SMALL), len(cell)
         self.value = self.value + expansion(cell, params)
-        self.by_cell += slope[:n] * first
-        self.by_cell_twice += slope[:n] * second
-        self.by_params += slope[n:]
-        change = np.concatenate([first, np.ones_like(params)]).T
-        self.dense = change[:, :, None] * expansion.hessian * change[:, None, :]
+        each = [expansion.derivatives(*pair) for pair in zip(cell.T, params.T, strict=True)]
+        gradient = np.array([first for first, _ in each]).T
+        self.by_cell += gradient[:n]
+        self.by_params += gradient[n:]
+        self.dense = np.array([second for _, second in each])
 
 
 @dataclass(frozen=True)
