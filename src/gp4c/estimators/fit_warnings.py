@@ -31,7 +31,7 @@ def warn_of_weights(model: GaussianProcessModel, rough: bool = False) -> None:
             f"{model.sampler_.curve_r_hat:.2f}, above {MOST_R_HAT}): fit with another random_state "
             "and compare, or take hyper='optimize', which has less to sample"
         )
-    elif rough and k < MOST_K:
+    elif rough and k is not None and k < MOST_K:
         words = (
             f"{name}: the curve may touch zero, where draws around modes can miss some of the "
             "curves, and these rows are too many for the sampler that finds them within its budget "

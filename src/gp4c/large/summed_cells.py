@@ -141,7 +141,7 @@ def cells_of_classes(sums: IntervalSums, window: tuple[float, float], law: Count
         plain,
         start=intervals.start,
         stop=intervals.stop,
-        power=np.bincount(intervals.inverse, power, len(intervals)),
+        power=np.bincount(intervals.inverse, power, len(intervals)).astype(float),
         rows=CountedRows(
             start[left],
             stop[left],
@@ -154,7 +154,7 @@ def cells_of_classes(sums: IntervalSums, window: tuple[float, float], law: Count
         row_cell=intervals.inverse[left],
         row_owner=nobody,
         counts=counts,
-        times=np.bincount(np.searchsorted(counts, count), number, len(counts)),
+        times=np.bincount(np.searchsorted(counts, count), number, len(counts)).astype(float),
         constant=float(power @ np.log(rate * exposure)),
         _maps={},
     )

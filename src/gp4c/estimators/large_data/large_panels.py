@@ -54,8 +54,9 @@ class _LargePanel:
     def fit(self, laws: list[Laws]) -> tuple[EngineFit, dict[str, Any] | None]:
         """Choose laws on a sample of subjects, then fit those that are not far behind."""
         cells = {pair: self._cells(*pair) for pair in laws}
-        if all(one is not None for one in cells.values()):
-            return run_engine(self.model, lambda *pair: cells[pair], laws, self.say), None
+        few = {pair: one for pair, one in cells.items() if one is not None}
+        if len(few) == len(laws):
+            return run_engine(self.model, lambda *pair: few[pair], laws, self.say), None
         kept, behind = self._plausible(laws)
         fit, described = self._by_law(cells, kept)
         top = fit.weighted.log_evidence

@@ -8,6 +8,7 @@ objective is from that of the rows (docs/maths_scale.md).
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -133,7 +134,8 @@ def _fit_nodes(
     if error <= MOST_ERROR:
         return fit, error
     say(f"fitting the nodes themselves: an expansion is {error:.1g} nats off")
-    return run_engine(model, lambda *pair: whole.cells(*pair, resolution), [fit.laws], say), 0.0
+    exact = partial(whole.cells, resolution=resolution)
+    return run_engine(model, exact, [fit.laws], say), 0.0
 
 
 def _compression(
