@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.estimators.fit_warnings import MOST_K, MOST_R_HAT, warn_of_weights
 from gp4c.estimators.fitting import describe_data, subject_labels
-from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.engine.posterior_fit import (
     EngineFit,
     Laws,
@@ -50,12 +49,10 @@ _LAWS_OF_BURSTS: dict[str | bool, list[str]] = {
     True: ["bursts"],
     False: ["poisson"],
 }
-#: k̂ and effective draws beyond which a fit warns
-MOST_K, FEWEST_EFFECTIVE = 0.7, 100.0
+#: effective draws below which a fit warns
+FEWEST_EFFECTIVE = 100.0
 #: share of effective draws from which on weights are so even that k̂ is of no consequence
 EVEN = 0.6
-#: largest R̂ of a sampled curve that is not warned of
-MOST_R_HAT = 1.05
 
 
 class Sized(Protocol):
@@ -204,7 +201,7 @@ def store_engine(model: GaussianProcessModel, data: EngineData, fit: EngineFit) 
     """Set the fitted attributes of a model, in the user's units."""
     draws = store_posterior(model, data.window, fit, data.scale)
     _store_subjects(model, data, draws)
-    warn_of_weights(model)
+    warn_of_weights(model, fit.weighted.rough)
 
 
 def store_posterior(
@@ -237,7 +234,9 @@ def store_posterior(
     model.n_iter_ = sum(point.mode.steps for point in fit.lattice.points)
     model.history_ = np.array([fit.lattice.log_evidence, fit.weighted.log_evidence])
     # draws that were carried from the prior have no weights, and so no tail of them
-    model.converged_ = _reliable(fit.weighted.pareto_k, fit.weighted.effective, fit.weighted.size)
+    model.converged_ = not fit.weighted.rough and _reliable(
+        fit.weighted.pareto_k, fit.weighted.effective, fit.weighted.size
+    )
     model.terms_, model.sampler_ = None, report
     if report is not None:
         model.log_evidence_ = model.objective_ = model.elbo_ = report.log_evidence
@@ -318,28 +317,6 @@ def _runs(n_subjects: int) -> list[NDArray[np.intp]]:
     """Positions of subjects, some at a time."""
     firsts = range(0, n_subjects, _AT_ONCE)
     return [np.arange(first, min(first + _AT_ONCE, n_subjects)) for first in firsts]
-
-
-def warn_of_weights(model: GaussianProcessModel) -> None:
-    """Say loudly that the weights of the draws are not to be trusted, and what to do."""
-    if model.converged_:
-        return
-    if model.sampler_ is not None:
-        warnings.warn(
-            "the sampler's populations disagree about the curve (R̂ = "
-            f"{model.sampler_.curve_r_hat:.2f}, above {MOST_R_HAT}): fit with another random_state "
-            "and compare, or take hyper='optimize', which has less to sample",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-        return
-    warnings.warn(
-        f"{type(model).__name__}: {model.effective_draws_:.0f} posterior draws are effective and "
-        f"their Pareto k is {model.pareto_k_:.2f} (reliable below {MOST_K}): bands may be rough; "
-        "compare with method='mcmc'",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
 
 
 @dataclass(frozen=True)

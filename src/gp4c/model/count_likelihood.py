@@ -97,17 +97,14 @@ class LikelihoodTerms:
         )
 
     def add_expansion(self, expansion: Expansion, cell: Floats, params: Floats) -> None:
-        """Add an expansion in the cube roots of I and the parameters."""
-        n, cell = len(cell), np.maximum(cell, SMALL)
-        root = np.cbrt(cell)
-        first, second = root / (3 * cell), -2 * root / (9 * cell**2)
-        slope = expansion.hessian @ expansion.change(cell, params) + expansion.gradient[:, None]
+        """Add an expansion in functions of I and the parameters."""
+        cell, n = np.maximum(cell, SMALL), len(cell)
         self.value = self.value + expansion(cell, params)
-        self.by_cell += slope[:n] * first
-        self.by_cell_twice += slope[:n] * second
-        self.by_params += slope[n:]
-        change = np.concatenate([first, np.ones_like(params)]).T
-        self.dense = change[:, :, None] * expansion.hessian * change[:, None, :]
+        each = [expansion.derivatives(*pair) for pair in zip(cell.T, params.T, strict=True)]
+        gradient = np.array([first for first, _ in each]).T
+        self.by_cell += gradient[:n]
+        self.by_params += gradient[n:]
+        self.dense = np.array([second for _, second in each])
 
 
 @dataclass(frozen=True)
@@ -206,8 +203,10 @@ class CountLikelihood:
 
     # -- derivatives ----------------------------------------------------------------------------
 
-    def terms(self, cell: Floats, row: Floats, owner: Floats, params: Floats) -> LikelihoodTerms:
-        """ln p with derivatives at C points at once."""
+    def terms(
+        self, cell: Floats, row: Floats, owner: Floats, params: Floats, *, curved: bool = True
+    ) -> LikelihoodTerms:
+        """ln p with derivatives at C points at once; the first ones only, unless `curved`."""
         cells, (psi, theta) = self.cells, self.split(params)
         total = LikelihoodTerms.of_powers(cells.power, cell, row, owner, params)
         if cells.expansion is not None:
@@ -224,7 +223,8 @@ class CountLikelihood:
         if len(self._easy):
             self._add_closed_forms(total, owner[self._easy], params)
         if len(cells.hard):
-            self._add_integrals(total, row, owner[cells.hard], params)
+            add = self._add_integrals if curved else self._add_integral_slopes
+            add(total, row, owner[cells.hard], params)
         return total
 
     def _add_without_effects(
@@ -318,6 +318,20 @@ class CountLikelihood:
             by_params=node_params,
             row_and_owner=-curve / (row * owner[self.integral.row_subject]),
         )
+
+    def _add_integral_slopes(
+        self, total: LikelihoodTerms, row: Floats, owner: Floats, params: Floats
+    ) -> None:
+        """The same without second derivatives, at fixed υ: a small part of the work."""
+        psi, theta = self.split(params)
+        c, c1, _ = self.law.hazard(theta)
+        at = self.integral.slopes(row, owner, psi, theta)
+        total.value = total.value + at.log_value.sum(axis=0)
+        total.by_row += at.by_row / row
+        total.by_owner[self.cells.hard] = -c * at.effect
+        total.by_params[: len(psi)] += at.by_psi.sum(axis=1)
+        exposed = (owner * at.effect).sum(axis=0)
+        total.by_params[len(psi) :] += at.by_theta.sum(axis=1) - c1 * exposed
 
     # -- what does not change -------------------------------------------------------------------
 

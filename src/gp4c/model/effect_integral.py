@@ -94,6 +94,27 @@ class Nodes:
 
 
 @dataclass(frozen=True)
+class EffectSlopes:
+    """ln of the integrals, and means over υ given the counts.
+
+    Attributes
+    ----------
+    log_value, effect : (H, S)
+        Also E υ.
+    by_row : (J2, S)
+        E ∂q/∂ln(mean).
+    by_psi, by_theta : (P, H, S), (P, J2, S)
+        E ∂ ln p(y)/∂ψ and E ∂q/∂θ.
+    """
+
+    log_value: Floats
+    effect: Floats
+    by_row: Floats
+    by_psi: Floats
+    by_theta: Floats
+
+
+@dataclass(frozen=True)
 class EffectIntegral:
     """The integrals of the subjects whose rows have remainders ("hard" ones)."""
 
@@ -121,6 +142,38 @@ class EffectIntegral:
             total += np.exp(log_value - centre + rule.log_weights[i])
         assert centre is not None
         return np.asarray(centre + np.log(total * width))
+
+    def slopes(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> EffectSlopes:
+        """The same by the rule for climbs, with what first derivatives need."""
+        power = self.power[:, None]
+        exposure = self.law.hazard(theta)[0] * owner
+        mode, width = self._mode(row, owner, psi, theta)
+        rule = self.rough_rule
+        centre: Floats | None = None
+        mass, effects, by_row = np.zeros_like(mode), np.zeros_like(mode), np.zeros_like(row)
+        by_psi = np.zeros((len(psi), *mode.shape))
+        by_theta = np.zeros((len(theta), *row.shape))
+        for i in np.argsort(np.abs(rule.nodes)):
+            y = mode + width * rule.nodes[i]
+            effect = np.exp(y)
+            q = self.law.remainder(effect[self.row_subject] * row, self._count, theta)
+            log_value = self.effect.log_density(y, psi) + power * y - exposure * effect
+            log_value += self.sums @ q.value
+            if centre is None:
+                centre = log_value
+            weight = np.exp(log_value - centre + rule.log_weights[i])
+            each = weight[self.row_subject]
+            mass += weight
+            effects += weight * effect
+            by_row += each * q.slope
+            by_theta += each * q.theta
+            by_psi += weight * self.effect.parameter_derivatives(y, psi)[0]
+        assert centre is not None
+        each = mass[self.row_subject]
+        return EffectSlopes(
+            centre + np.log(mass * width), effects / mass, by_row / each, by_psi / mass,
+            by_theta / each,
+        )  # fmt: skip
 
     def _mode(
         self, row: Floats, owner: Floats, psi: Floats, theta: Floats

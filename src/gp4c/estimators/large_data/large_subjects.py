@@ -84,7 +84,7 @@ def _table(draws: CurveDraws, who: Indices) -> Table:
     low, high = draws.window
     times = np.linspace(low, high, TABLE + 1)
     level = draws.integrals_of(np.full(TABLE + 1, low), times, who, np.random.default_rng(0))
-    slope = draws.intensities(times)[:, who] * ((high - low) / TABLE)
+    slope = draws.intensity_paths(times, who).T * ((high - low) / TABLE)
     return level, slope
 
 

@@ -8,6 +8,7 @@ objective is from that of the rows (docs/maths_scale.md).
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,17 +20,18 @@ from gp4c.estimators.engine_fit import (
     given_mean,
     run_engine,
     store_posterior,
-    warn_of_weights,
 )
+from gp4c.estimators.fit_warnings import warn_of_weights
 from gp4c.estimators.large_data.large_subjects import store_subjects
 from gp4c.inference.engine.climb import Mode
 from gp4c.inference.engine.posterior_fit import EngineFit, Laws
+from gp4c.large.count_classes import MOST_CLASSES
 from gp4c.large.expanded_cells import expanded_cells, expansion_error
 from gp4c.large.resolved import SummedPanel
 from gp4c.large.size import SUPPORTED, unsupported
 from gp4c.large.streaming import PanelSums, Say, sum_source
 from gp4c.model.cells import Cells
-from gp4c.model.laws import CountLaw, SubjectEffect
+from gp4c.model.laws import LAWS, CountLaw, SubjectEffect
 from gp4c.model.laws.choice_words import choice_words
 from gp4c.threads import one_blas_thread
 
@@ -46,6 +48,9 @@ MOST_CELLS = 15_000
 #: deviation of an expansion over draws, in nats, that changes no result visibly
 MOST_ERROR = 1.0
 _NO_BURSTS = "bursts were not considered, because the rows are not in memory"
+_NOT_BOTH = (
+    "bursts together with subject effects were not considered, because the rows are not in memory"
+)
 
 
 def as_source(panel: PanelCounts | PanelSource | Source) -> PanelSource:
@@ -81,16 +86,17 @@ def fit_large(
     sums = _sums(source, model.effect, client, say)
     told = _silent if say is None else _with_speed(say, sums, time.perf_counter() - began)
     whole = SummedPanel(sums, source.window, model.kernel, model.n_inducing, given_mean(model))
-    laws = candidates(model.effect, False, sums)
+    asked = candidates(model.effect, model.bursts, sums)
+    laws = _served(whole, asked)
     with one_blas_thread():
         fit, model.compression_ = fit_sums(model, whole, laws, told)
         store_posterior(model, source.window, fit)
         model._keep_time_axis(source)
         model.data_summary_ = _describe(sums, source.window)
         store_subjects(model, source, sums)
-    model.effect_choice_ = _choice(model, fit)
+    model.effect_choice_ = _choice(fit, [pair for pair in asked if pair not in laws])
     model.coefficients_ = model._engine_data = model.fit_check_ = None
-    warn_of_weights(model)
+    warn_of_weights(model, fit.weighted.rough)
 
 
 def fit_sums(
@@ -121,7 +127,7 @@ def _fit_nodes(
     """Fit by an expansion where cells are many and that is close enough; also its error."""
 
     def observe(law: CountLaw, effect: SubjectEffect) -> Cells:
-        cells = whole.cells(effect, resolution)
+        cells = whole.cells(law, effect, resolution)
         if near is None or len(cells.start) + cells.n_owners <= MOST_CELLS:
             return cells
         return expanded_cells(cells, (law, effect), near, whole.settings)
@@ -129,12 +135,12 @@ def _fit_nodes(
     fit = run_engine(model, observe, laws, say)
     if fit.task.likelihood.cells.expansion is None:
         return fit, 0.0
-    effect = fit.laws[1]
-    error = expansion_error(fit, iter([whole.cells(effect, resolution)]), whole.settings)
+    error = expansion_error(fit, iter([whole.cells(*fit.laws, resolution)]), whole.settings)
     if error <= MOST_ERROR:
         return fit, error
     say(f"fitting the nodes themselves: an expansion is {error:.1g} nats off")
-    return run_engine(model, lambda law, one: whole.cells(one, resolution), [fit.laws], say), 0.0
+    exact = partial(whole.cells, resolution=resolution)
+    return run_engine(model, exact, [fit.laws], say), 0.0
 
 
 def _compression(
@@ -145,7 +151,7 @@ def _compression(
     return {
         "method": "distinct intervals" if intervals.exact is not None else "nodes",
         "n_rows": int(intervals.n_rows),
-        "n_intervals": len(whole.cells(fit.laws[1], resolution).start),
+        "n_intervals": len(whole.cells(*fit.laws, resolution).start),
         "resolution": resolution * (whole.window[1] - whole.window[0]),
         "error": error,
         "relative_error": error / max(abs(fit.weighted.log_evidence), 1.0),
@@ -162,11 +168,27 @@ def _with_speed(say: Say, sums: PanelSums, seconds: float) -> Say:
     return lambda text: say(f"{text} ({n_rows:,.0f} rows, {n_rows / seconds:,.0f} per second)")
 
 
-def _choice(model: GaussianProcessModel, fit: EngineFit) -> str:
+def _served(whole: SummedPanel, laws: list[Laws]) -> list[Laws]:
+    """Laws that the sums can tell, Poisson counts first: they find the length-scale."""
+    served = [pair for pair in laws if whole.serves(*pair)]
+    if not served:
+        law, effect = laws[-1]
+        raise ValueError(
+            f"{law.title}, {effect.title}: this needs the rows in memory, or bursts='auto' or "
+            "False; without subject effects (effect=None) at most "
+            f"{MOST_CLASSES:,} different intervals with different counts"
+        )
+    return sorted(served, key=lambda pair: not pair[0].one_by_one)
+
+
+def _choice(fit: EngineFit, left_out: list[Laws]) -> str:
     """Why these laws, and what the sums could not tell."""
     law, effect = fit.laws
     words = choice_words((law.name, effect.name), fit.evidences)
-    return f"{words}; {_NO_BURSTS}" if model.bursts == "auto" else words
+    if not left_out:
+        return words
+    tried = any(not LAWS[name].one_by_one for name, _ in fit.evidences)
+    return f"{words}; {_NOT_BOTH if tried else _NO_BURSTS}"
 
 
 def _check_supported(model: GaussianProcessModel, events: RecurrentEvents | None) -> None:
@@ -175,8 +197,6 @@ def _check_supported(model: GaussianProcessModel, events: RecurrentEvents | None
         raise ValueError("events= goes with a PanelCounts in memory, and without client=")
     if model.get_params().get("count_term") is not None:
         raise ValueError("count_term needs the rows in memory; leave it at None")
-    if model.bursts is True:
-        raise ValueError("bursts=True needs the rows in memory; leave it at 'auto' or False")
     for name in unsupported(model):
         raise ValueError(
             f"{name}={getattr(model, name)!r} needs the rows themselves; with data of this size "

@@ -308,6 +308,14 @@ class _Walk:
         return result[0], result[1]
 
 
+def _first_length(task: Task) -> float:
+    """ln a where the walk begins; an expansion holds near the shortest that it resolves."""
+    cells = task.likelihood.cells
+    if cells.expansion is None:
+        return _START
+    return float(np.clip(np.log(cells.resolution) + STEPS[0], *LENGTHS))
+
+
 def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROUNDS) -> Lattice:
     """Lay lattices until the steps suit the posterior.
 
@@ -316,7 +324,7 @@ def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROU
     after : Lattice, optional
         A rough one, laid before with fewer rounds.
     """
-    steps, origin = STEPS, (_START, task.first_variation)
+    steps, origin = STEPS, (_first_length(task), task.first_variation)
     start: Mode | None = None
     lattice = after
     if lattice is not None and lattice.suits:

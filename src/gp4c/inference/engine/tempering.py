@@ -25,8 +25,9 @@ from gp4c.inference.engine.weigh import Sheaf, Weighted
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: draws that are carried; each is kept several times at the end, some rounds apart
-POPULATION = 700
+#: draws that are carried; each is kept several times at the end, some rounds apart; fewest of them
+#: where one is much work, and the multiplications of one likelihood of all of them: 8 seconds
+POPULATION, _FEWEST, _BUDGET = 700, 250, 2.1e8
 #: share of the draws that one step of β leaves effective; steps are shorter where draws are cheap,
 #: with fewer multiplications than this for one likelihood (panels of some dozens of subjects)
 KEPT, KEPT_CHEAPLY, _CHEAP = 0.6, 0.8, 1e5
@@ -60,6 +61,12 @@ def needs_tempering(weighted: Weighted, turned: bool) -> bool:
     """
     poor = weighted.effective < _FEW or weighted.pareto_k > _LARGE_K
     return bool(poor or (turned and crossing_share(weighted) > _CROSSING))
+
+
+def affordable_population(lattice: Lattice) -> int:
+    """Draws that can be carried within the budget; 0 if they would be too few."""
+    population = _BUDGET / _terrain(lattice).work
+    return 0 if population < _FEWEST else min(int(population), POPULATION)
 
 
 def crossing_share(weighted: Weighted) -> float:

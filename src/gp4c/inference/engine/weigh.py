@@ -67,6 +67,8 @@ class Weighted:
     weights : (S,)
         Smoothed, summing to 1, in the order of the sheaves.
     log_evidence, effective, pareto_k : float
+    rough : bool
+        Whether f may cross zero in ways that no mode shows, and the fall-back costs too much.
     """
 
     sheaves: list[Sheaf]
@@ -74,6 +76,7 @@ class Weighted:
     log_evidence: float
     effective: float
     pareto_k: float
+    rough: bool = False
 
     @property
     def size(self) -> int:

@@ -9,10 +9,19 @@ import pytest
 from scipy.special import logsumexp
 
 import gp4c
+from gp4c.exceptions import ConvergenceWarning
+from gp4c.inference.engine import tempering
 from gp4c.inference.engine.landscape import Task
 from gp4c.inference.engine.lattice import find_modes
 from gp4c.inference.engine.surrogate import Surrogate, _stretches
-from gp4c.inference.engine.tempering import glide, needs_tempering, temper
+from gp4c.inference.engine.tempering import (
+    POPULATION,
+    _terrain,
+    affordable_population,
+    glide,
+    needs_tempering,
+    temper,
+)
 from gp4c.inference.engine.terrain import Draws, Terrain
 from gp4c.inference.engine.turns import turned_modes
 from gp4c.inference.engine.weigh import weigh
@@ -189,6 +198,19 @@ class TestTemper:
         assert found.log_evidence > weighted.log_evidence + 2
         # 12,000 draws in three long runs: -157.7, -157.9, -158.2
         assert found.log_evidence == pytest.approx(-158.0, abs=3.0)
+
+    def test_has_a_budget_and_says_when_it_is_too_small(self, monkeypatch):
+        panel = gp4c.load_dataset("bladder").where(group="A")
+        work = _terrain(task_of(panel)).work
+        lattice = find_modes(task_of(panel))
+        assert affordable_population(lattice) <= POPULATION
+        monkeypatch.setattr(tempering, "_BUDGET", 300 * work)
+        assert 250 <= affordable_population(lattice) <= 500
+        monkeypatch.setattr(tempering, "_BUDGET", 10 * work)
+        assert affordable_population(lattice) == 0
+        with pytest.warns(ConvergenceWarning, match="Pareto k is|may touch zero"):
+            model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        assert not model.converged_
 
     def test_is_not_needed_where_the_curve_stays_away_from_zero(self):
         panel, _ = gp4c.simulate_panel("square_wave", random_state=1)
