@@ -148,7 +148,9 @@ class ManyRows:
         found = find_modes(task_for(cells, *laws, **self.settings), rounds=1).best.mode
         say(f"visiting {self.n_subjects:,} subjects again")
         shortest = min(length, found.landscape.log_length) - _CLOSER
-        return self._expanded_near(laws, found, shortest)
+        cells = self._expanded_near(laws, found, shortest)
+        find_modes(task_for(cells, *laws, **self.settings), rounds=1)  # raises if there is none
+        return cells
 
     def re_expanded(self, fit: EngineFit) -> Cells:
         """The expansion at the best mode of a fit, which may be far from where it was before."""

@@ -81,11 +81,11 @@ def test_an_expansion_that_is_far_off_is_made_anew(monkeypatch, panel):
         return self._expanded_near(laws, mode, mode.landscape.log_length - 0.5)
 
     monkeypatch.setattr(ManyRows, "expanded", poor)
-    monkeypatch.setattr("gp4c.large.expanded_cells.SAMPLE", 100)
+    monkeypatch.setattr("gp4c.large.expanded_cells.SAMPLE", 30)
     monkeypatch.setattr("gp4c.estimators.engine_fit.ORDINARY", 0)
     for name in ("MOST_CELLS", "MOST_ROWS", "MOST_HARD_ROWS", "MOST_EXACT_ROWS"):
         monkeypatch.setattr(in_memory, name, 0)
-    monkeypatch.setattr(in_memory, "MOST_ERROR", 0.3)
+    monkeypatch.setattr(in_memory, "MOST_ERROR", 0.02)
     options = {"effect": "gamma", "bursts": True}
     told: list[str] = []
     repaired = gp4c.GP4C(**options).fit(panel, progress=told.append)

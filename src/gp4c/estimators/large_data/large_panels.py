@@ -94,12 +94,10 @@ class _LargePanel:
         self, cells: dict[Laws, Cells | None], laws: list[Laws]
     ) -> tuple[EngineFit, Compression | None]:
         """Each law by its cells or by an expansion; what to do if that is not close enough."""
-
-        def observe(law: CountLaw, effect: SubjectEffect) -> Cells:
-            one = cells[law, effect]
-            return self.many.expanded((law, effect), self.say) if one is None else one
-
-        fit = run_engine(self.model, observe, laws, self.say)
+        ready = {pair: one for pair in laws if (one := self._ready(cells, pair)) is not None}
+        if not ready:
+            raise ArithmeticError("no mode of the posterior was found")
+        fit = run_engine(self.model, lambda *pair: ready[pair], list(ready), self.say)
         if fit.task.likelihood.cells.expansion is None:
             return fit, None
         n_rows = self._left(fit.laws[0])
@@ -112,6 +110,13 @@ class _LargePanel:
             return fit_engine(self.model, self.data, [fit.laws], self.say), None
         return fit, self._described(fit, error)
 
+    def _ready(self, cells: dict[Laws, Cells | None], pair: Laws) -> Cells | None:
+        """Cells of a law or their expansion; None where that has no mode, as without any effect."""
+        try:
+            return cells[pair] or self.many.expanded(pair, self.say)
+        except ArithmeticError:
+            return None
+
     def _repaired(self, fit: EngineFit, error: float) -> tuple[EngineFit, float]:
         """Expand anew at the mode just found while that brings the expansion closer."""
         for _ in range(_MOST_REPAIRS):
@@ -119,7 +124,10 @@ class _LargePanel:
                 break
             self.say(f"expanding anew: the expansion is {error:.1g} nats off")
             cells = self.many.re_expanded(fit)
-            again = run_engine(self.model, lambda *pair, c=cells: c, [fit.laws], self.say)
+            try:
+                again = run_engine(self.model, lambda *pair, c=cells: c, [fit.laws], self.say)
+            except ArithmeticError:  # an expansion far from any mode
+                break
             left = self.many.error(again)
             if left >= error:
                 break

@@ -174,7 +174,7 @@ class GammaEffect(SubjectEffect):
     method = "Differences between subjects were modelled as gamma frailties with mean 1."
     noun = "with subject effects"
     conjugate = True
-    parameters = (Parameter("log_shape", 0.0, 2.0, natural=-1.0),)  # the variance 1/α
+    parameters = (Parameter("log_shape", 0.0, 2.0),)
 
     def log_density(self, y: Floats, psi: Floats) -> Floats:
         """α ln α − ln Γ(α) + α (y − e^y)."""
