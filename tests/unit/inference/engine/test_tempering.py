@@ -194,8 +194,9 @@ class TestTemper:
         weighted = weigh(lattice, 2000, np.random.default_rng(0))
         assert turned_modes(lattice.best.mode)
         assert needs_tempering(weighted, turned=True)
+        assert weighted.pareto_k > 0.7
         found = temper(lattice, 1000, np.random.default_rng(0), population=300)
-        assert found.log_evidence > weighted.log_evidence + 2
+        assert found.log_evidence > weighted.log_evidence
         # 12,000 draws in three long runs: -157.7, -157.9, -158.2
         assert found.log_evidence == pytest.approx(-158.0, abs=3.0)
 
