@@ -27,7 +27,7 @@ _HOMES = {
     "NPMPLE": "gp4c.classical.step_functions.step",
     "NPMLE": "gp4c.classical.step_functions.step",
     "NPMPLGF": "gp4c.classical.step_functions.step",
-    "HomogeneousPoisson": "gp4c.classical.homogeneous",
+    "HomogeneousPoisson": "gp4c.classical.parametric.homogeneous",
     "load_model": "gp4c.files.persistence",
     "compare": "gp4c.analysis.compare_groups",
     "cross_validate": "gp4c.analysis.validation",
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from gp4c.analysis.compare_groups import compare as compare
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences
-    from gp4c.classical.homogeneous import HomogeneousPoisson as HomogeneousPoisson
+    from gp4c.classical.parametric.homogeneous import HomogeneousPoisson as HomogeneousPoisson
     from gp4c.classical.smoothed.local_em import LocalEM as LocalEM
     from gp4c.classical.step_functions.step import NPMLE as NPMLE
     from gp4c.classical.step_functions.step import NPMPLE as NPMPLE

@@ -1,0 +1,191 @@
+r"""Shapes of a rate over time, integrated in closed form.
+
+The expected number of a row is ρ · e · e^{βᵀz} · H(a, b; g), H the integral of the shape there
+(docs/maths_growth.md). A curve gives ln H with two derivatives in its one shape parameter g, and
+says what its classical parameters are.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gp4c.classical.visit_cells import Floats
+
+#: arguments of hyperbolic functions below which their series are used
+_SMALL = 0.05
+#: ln H with its first and second derivative in g
+Derivatives = tuple[Floats, Floats, Floats]
+#: ln ρ as a function of g where some parameter is held at a value, with two derivatives
+Held = Callable[[float, float], tuple[float, float, float]]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A classical parameter: its value at (ln ρ, g), and ln ρ where it is held.
+
+    Without `held` it is a function of g alone, whose inverse is `shape`.
+    """
+
+    value: Callable[[float, float], float]
+    held: Held | None = None
+    shape: Callable[[float], float] | None = None
+    positive: bool = True
+
+
+class RateCurve(ABC):
+    """A family of shapes on the time axis, of D − 1 parameters besides the level ln ρ.
+
+    Attributes
+    ----------
+    limits : tuple of (float, float)
+        Least and largest g, one pair for each shape parameter.
+    """
+
+    limits: ClassVar[tuple[tuple[float, float], ...]] = ()
+
+    @abstractmethod
+    def log_integral(self, start: Floats, stop: Floats, g: float) -> Derivatives:
+        """ln H of intervals."""
+
+    @abstractmethod
+    def log_rate(self, time: Floats, g: float) -> tuple[Floats, Floats]:
+        """ln of the shape at times, and its derivative in g."""
+
+    def derived(self, end: float) -> Mapping[str, Derived]:
+        """Classical parameters by name, `end` being now."""
+        return {}
+
+
+@dataclass(frozen=True)
+class ConstantCurve(RateCurve):
+    """H = b − a."""
+
+    def log_integral(self, start: Floats, stop: Floats, g: float = 0.0) -> Derivatives:
+        """ln(b − a)."""
+        none = np.zeros_like(start)
+        return np.log(stop - start), none, none
+
+    def log_rate(self, time: Floats, g: float = 0.0) -> tuple[Floats, Floats]:
+        """0."""
+        return np.zeros_like(time), np.zeros_like(time)
+
+
+@dataclass(frozen=True)
+class PowerCurve(RateCurve):
+    """H = (b/T)^β − (a/T)^β, g = ln β, T a time of the order of the last visit.
+
+    ρ is the expected number of events from 0 to T. The rate is ρ (β/T) (t/T)^{β−1}.
+    """
+
+    unit: float
+    limits: ClassVar[tuple[tuple[float, float], ...]] = ((np.log(1e-3), np.log(1e3)),)
+
+    def log_integral(self, start: Floats, stop: Floats, g: float) -> Derivatives:
+        """With u = ln(b/T) and w = ln(b/a): βu + ln(1 − e^{−βw})."""
+        beta = float(np.exp(g))
+        u = np.log(stop / self.unit)
+        with np.errstate(divide="ignore"):
+            w = np.log(stop) - np.log(start)  # infinite from 0 on: that term vanishes
+        x = np.minimum(beta * w, 700.0)
+        by_beta = u + x / np.expm1(x) / beta
+        by_beta_twice = -((x / (2.0 * np.sinh(x / 2.0))) ** 2) / beta**2
+        value = beta * u + np.log(-np.expm1(-x))
+        return value, beta * by_beta, beta * by_beta + beta**2 * by_beta_twice
+
+    def log_rate(self, time: Floats, g: float) -> tuple[Floats, Floats]:
+        """ln(β/T) + (β − 1) ln(t/T); at time 0 the limit, 0 or infinity."""
+        beta = float(np.exp(g))
+        with np.errstate(divide="ignore"):
+            log_time = np.log(time / self.unit)
+        power = np.zeros_like(log_time) if beta == 1.0 else (beta - 1.0) * log_time
+        slope = 1.0 + beta * np.where(np.isfinite(log_time), log_time, 0.0)
+        return g - np.log(self.unit) + power, slope
+
+    def derived(self, end: float) -> Mapping[str, Derived]:
+        """Shape β, scale η of Λ = (t/η)^β, MTBF now 1/λ(end), growth rate 1 − β."""
+        log_unit, far = np.log(self.unit), np.log(end / self.unit)
+
+        def scale(level: float, g: float) -> float:
+            return float(np.exp(log_unit - level / np.exp(g)))
+
+        def scale_held(value: float, g: float) -> tuple[float, float, float]:
+            level = float(np.exp(g) * (log_unit - np.log(value)))
+            return level, level, level
+
+        def mtbf(level: float, g: float) -> float:
+            return float(np.exp(-(level + g - log_unit + (np.exp(g) - 1.0) * far)))
+
+        def mtbf_held(value: float, g: float) -> tuple[float, float, float]:
+            bent = -float(np.exp(g) * far)
+            return -float(np.log(value)) - g + log_unit + bent + far, bent - 1.0, bent
+
+        return {
+            "shape": Derived(lambda level, g: float(np.exp(g)), shape=lambda v: float(np.log(v))),
+            "scale": Derived(scale, held=scale_held),
+            "mtbf": Derived(mtbf, held=mtbf_held),
+        }
+
+
+@dataclass(frozen=True)
+class LogLinearCurve(RateCurve):
+    """H = ∫ e^{γ(t − c)} dt, g = γ L: c and L are middle and length of the window.
+
+    ρ is the rate at c.
+    """
+
+    middle: float
+    length: float
+    limits: ClassVar[tuple[tuple[float, float], ...]] = ((-300.0, 300.0),)
+
+    def log_integral(self, start: Floats, stop: Floats, g: float) -> Derivatives:
+        """With m the middle of (a, b] and x = γ(b − a)/2: γ(m − c) + ln(b − a) + ln(sinh x / x)."""
+        off = ((start + stop) / 2.0 - self.middle) / self.length
+        half = (stop - start) / 2.0 / self.length
+        value, first, second = _log_sinhc(g * half)
+        return (
+            g * off + np.log(stop - start) + value, off + half * first, half**2 * second,
+        )  # fmt: skip
+
+    def log_rate(self, time: Floats, g: float) -> tuple[Floats, Floats]:
+        """γ(t − c)."""
+        off = (time - self.middle) / self.length
+        return g * off, off
+
+    def derived(self, end: float) -> Mapping[str, Derived]:
+        """Slope γ, rate at time 0, MTBF now 1/λ(end)."""
+        length, zero, now = self.length, self.middle / self.length, (end - self.middle)
+        now = now / self.length
+        return {
+            "slope": Derived(
+                lambda level, g: g / length, shape=lambda v: v * length, positive=False
+            ),
+            "scale": Derived(
+                lambda level, g: float(np.exp(level - g * zero)),
+                held=lambda v, g: (float(np.log(v)) + g * zero, zero, 0.0),
+            ),
+            "mtbf": Derived(
+                lambda level, g: float(np.exp(-level - g * now)),
+                held=lambda v, g: (-float(np.log(v)) - g * now, -now, 0.0),
+            ),
+        }
+
+
+def _log_sinhc(x: Floats) -> Derivatives:
+    """ln(sinh x / x) with derivatives coth x − 1/x and 1/x² − 1/sinh² x; by series near 0."""
+    y = x * x
+    near = np.abs(x) < _SMALL
+    far = np.where(near, 1.0, x)
+    size = np.abs(far)
+    damped = np.exp(-2.0 * size)
+    value = np.where(
+        near, y / 6 - y**2 / 180 + y**3 / 2835, size + np.log((1.0 - damped) / (2.0 * size))
+    )
+    first = np.where(near, x / 3 - x * y / 45 + 2 * x * y**2 / 945, 1 / np.tanh(far) - 1 / far)
+    steep = 4.0 * damped / (1.0 - damped) ** 2  # 1/sinh²
+    second = np.where(near, 1 / 3 - y / 15 + 2 * y**2 / 189, 1 / far**2 - steep)
+    return value, first, second
