@@ -28,6 +28,8 @@ _HOMES = {
     "NPMLE": "gp4c.classical.step_functions.step",
     "NPMPLGF": "gp4c.classical.step_functions.step",
     "HomogeneousPoisson": "gp4c.classical.parametric.homogeneous",
+    "PowerLaw": "gp4c.classical.parametric.growth",
+    "LogLinear": "gp4c.classical.parametric.growth",
     "load_model": "gp4c.files.persistence",
     "compare": "gp4c.analysis.compare_groups",
     "cross_validate": "gp4c.analysis.validation",
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from gp4c.analysis.compare_groups import compare as compare
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences
+    from gp4c.classical.parametric.growth import LogLinear as LogLinear
+    from gp4c.classical.parametric.growth import PowerLaw as PowerLaw
     from gp4c.classical.parametric.homogeneous import HomogeneousPoisson as HomogeneousPoisson
     from gp4c.classical.smoothed.local_em import LocalEM as LocalEM
     from gp4c.classical.step_functions.step import NPMLE as NPMLE

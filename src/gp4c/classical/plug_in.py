@@ -158,6 +158,7 @@ class PlugInEstimator(PanelEstimator):
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        panel = self._adjusted(panel)
         mass = self._bounded_mass(panel)
         expected = panel.exposure * mass
         if self.dispersion_ > 1.0:

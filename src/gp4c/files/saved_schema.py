@@ -30,6 +30,8 @@ ESTIMATORS = {
     "NPMLE": "gp4c.classical.step_functions.step",
     "NPMPLGF": "gp4c.classical.step_functions.step",
     "HomogeneousPoisson": "gp4c.classical.parametric.homogeneous",
+    "PowerLaw": "gp4c.classical.parametric.growth",
+    "LogLinear": "gp4c.classical.parametric.growth",
 }
 RESULTS = {
     "Component": "gp4c.posterior.mixture",
@@ -304,6 +306,12 @@ _STEP = _PLUG_IN | {
     "times_": array("L"), "values_": array("L"), "n_left_out_": _COUNT,
     "bootstrap_": dict_of(array("B", "L")),
 }  # fmt: skip
+_GROWTH = _PLUG_IN | {
+    "position_": array("P"), "covariance_": array("P", "P"), "rows_": result("RateRows"),
+    "coefficients_": maybe(result("CovariateEffects")), "bootstrap_": dict_of(array("B", "two")),
+    "dispersion_": number(positive=True), "law_": _law, "histories_": result("SubjectHistories"),
+    "subject_effect_errors_": maybe(array("K")),
+}  # fmt: skip
 
 #: fitted attributes of estimators
 STATES: dict[str, dict[str, Check]] = {
@@ -315,6 +323,7 @@ STATES: dict[str, dict[str, Check]] = {
         "law_": _law, "histories_": result("SubjectHistories"),
         "subject_effect_errors_": array("K"),
     },
+    "PowerLaw": _GROWTH, "LogLinear": _GROWTH,
     "LocalEM": _PLUG_IN | {
         "bandwidth_": number(positive=True), "points_": array("points"), "density_": array("L"),
         "at_risk_": array("L"), "bandwidths_": array("candidates"),

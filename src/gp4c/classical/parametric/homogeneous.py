@@ -25,8 +25,8 @@ from gp4c.classical.parametric.rate_fit import (
     RateData,
     RateRows,
     fit_laws,
-    profile_level,
 )
+from gp4c.classical.parametric.rate_profile import profile_level
 from gp4c.classical.plug_in import Floats
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.fit_warnings import look_back, warn_if_overdispersed, warn_of_misfit

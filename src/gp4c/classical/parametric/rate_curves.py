@@ -18,6 +18,8 @@ from gp4c.classical.visit_cells import Floats
 
 #: arguments of hyperbolic functions below which their series are used
 _SMALL = 0.05
+#: earliest time, as a share of T, at which the rate of a power law is given
+_EARLIEST = 1e-3
 #: ln H with its first and second derivative in g
 Derivatives = tuple[Floats, Floats, Floats]
 #: ln ρ as a function of g where some parameter is held at a value, with two derivatives
@@ -47,13 +49,15 @@ class RateCurve(ABC):
     """
 
     limits: ClassVar[tuple[tuple[float, float], ...]] = ()
+    #: before this time nothing happens
+    origin: ClassVar[float] = -np.inf
 
     @abstractmethod
-    def log_integral(self, start: Floats, stop: Floats, g: float) -> Derivatives:
+    def log_integral(self, start: Floats, stop: Floats, g: float | Floats) -> Derivatives:
         """ln H of intervals."""
 
     @abstractmethod
-    def log_rate(self, time: Floats, g: float) -> tuple[Floats, Floats]:
+    def log_rate(self, time: Floats, g: float | Floats) -> tuple[Floats, Floats]:
         """ln of the shape at times, and its derivative in g."""
 
     def derived(self, end: float) -> Mapping[str, Derived]:
@@ -65,12 +69,12 @@ class RateCurve(ABC):
 class ConstantCurve(RateCurve):
     """H = b − a."""
 
-    def log_integral(self, start: Floats, stop: Floats, g: float = 0.0) -> Derivatives:
+    def log_integral(self, start: Floats, stop: Floats, g: float | Floats) -> Derivatives:
         """ln(b − a)."""
         none = np.zeros_like(start)
         return np.log(stop - start), none, none
 
-    def log_rate(self, time: Floats, g: float = 0.0) -> tuple[Floats, Floats]:
+    def log_rate(self, time: Floats, g: float | Floats) -> tuple[Floats, Floats]:
         """0."""
         return np.zeros_like(time), np.zeros_like(time)
 
@@ -84,10 +88,11 @@ class PowerCurve(RateCurve):
 
     unit: float
     limits: ClassVar[tuple[tuple[float, float], ...]] = ((np.log(1e-3), np.log(1e3)),)
+    origin: ClassVar[float] = 0.0
 
-    def log_integral(self, start: Floats, stop: Floats, g: float) -> Derivatives:
+    def log_integral(self, start: Floats, stop: Floats, g: float | Floats) -> Derivatives:
         """With u = ln(b/T) and w = ln(b/a): βu + ln(1 − e^{−βw})."""
-        beta = float(np.exp(g))
+        beta = np.exp(g)
         u = np.log(stop / self.unit)
         with np.errstate(divide="ignore"):
             w = np.log(stop) - np.log(start)  # infinite from 0 on: that term vanishes
@@ -97,14 +102,11 @@ class PowerCurve(RateCurve):
         value = beta * u + np.log(-np.expm1(-x))
         return value, beta * by_beta, beta * by_beta + beta**2 * by_beta_twice
 
-    def log_rate(self, time: Floats, g: float) -> tuple[Floats, Floats]:
-        """ln(β/T) + (β − 1) ln(t/T); at time 0 the limit, 0 or infinity."""
-        beta = float(np.exp(g))
-        with np.errstate(divide="ignore"):
-            log_time = np.log(time / self.unit)
-        power = np.zeros_like(log_time) if beta == 1.0 else (beta - 1.0) * log_time
-        slope = 1.0 + beta * np.where(np.isfinite(log_time), log_time, 0.0)
-        return g - np.log(self.unit) + power, slope
+    def log_rate(self, time: Floats, g: float | Floats) -> tuple[Floats, Floats]:
+        """ln(β/T) + (β − 1) ln(t/T), from T/1000 on: at 0 a falling rate is infinite."""
+        beta = np.exp(g)
+        log_time = np.log(np.maximum(time / self.unit, _EARLIEST))
+        return g - np.log(self.unit) + (beta - 1.0) * log_time, 1.0 + beta * log_time
 
     def derived(self, end: float) -> Mapping[str, Derived]:
         """Shape β, scale η of Λ = (t/η)^β, MTBF now 1/λ(end), growth rate 1 − β."""
@@ -140,9 +142,9 @@ class LogLinearCurve(RateCurve):
 
     middle: float
     length: float
-    limits: ClassVar[tuple[tuple[float, float], ...]] = ((-300.0, 300.0),)
+    limits: ClassVar[tuple[tuple[float, float], ...]] = ((-60.0, 60.0),)
 
-    def log_integral(self, start: Floats, stop: Floats, g: float) -> Derivatives:
+    def log_integral(self, start: Floats, stop: Floats, g: float | Floats) -> Derivatives:
         """With m the middle of (a, b] and x = γ(b − a)/2: γ(m − c) + ln(b − a) + ln(sinh x / x)."""
         off = ((start + stop) / 2.0 - self.middle) / self.length
         half = (stop - start) / 2.0 / self.length
@@ -151,7 +153,7 @@ class LogLinearCurve(RateCurve):
             g * off + np.log(stop - start) + value, off + half * first, half**2 * second,
         )  # fmt: skip
 
-    def log_rate(self, time: Floats, g: float) -> tuple[Floats, Floats]:
+    def log_rate(self, time: Floats, g: float | Floats) -> tuple[Floats, Floats]:
         """γ(t − c)."""
         off = (time - self.middle) / self.length
         return g * off, off

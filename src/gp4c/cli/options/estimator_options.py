@@ -30,6 +30,8 @@ class Estimator(StrEnum):
     NPMPLE = "npmple"
     NPMPLGF = "npmplgf"
     HomogeneousPoisson = "hpp"
+    PowerLaw = "power-law"
+    LogLinear = "log-linear"
 
 
 class Effect(StrEnum):
@@ -46,7 +48,7 @@ EstimatorOption: TypeAlias = Annotated[
     Estimator,
     typer.Option(
         "--model",
-        help="gp4c: smooth rate; hpp: constant rate; npm...: step functions.",
+        help="gp4c: smooth; hpp: constant; power-law, log-linear: growth; npm...: steps.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -72,7 +74,7 @@ FormulaOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="COVARIATES",
-        help="Adjust for covariates, such as 'treatment + log(age)'; with --model gp4c.",
+        help="Adjust for covariates, such as 'treatment + log(age)'.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -113,9 +115,6 @@ def make_estimator(
 ) -> Any:
     """Build an estimator; what it cannot do is a usage error."""
     import gp4c
-
-    if formula is not None and (estimator is not Estimator.GP4C or effect is Effect.WEIGHT):
-        raise typer.BadParameter("--formula goes with --model gp4c and --effect auto, none, gamma")
     from gp4c.model.laws import LAWS
     from gp4c.parts import load_parts
 
@@ -133,6 +132,10 @@ def make_estimator(
     if effect is Effect.WEIGHT and arguments["bursts"] not in ("auto", False):
         raise typer.BadParameter(f"--bursts {bursts} does not go with --effect weight")
     taken = arguments.keys() & kind().get_params().keys()
+    if formula is not None and ("formula" not in taken or effect is Effect.WEIGHT):
+        raise typer.BadParameter(
+            "--formula goes with --model gp4c, power-law, log-linear and --effect auto, none, gamma"
+        )
     return kind(**{name: arguments[name] for name in taken})
 
 
