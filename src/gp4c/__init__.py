@@ -34,6 +34,7 @@ _HOMES = {
     "compare": "gp4c.analysis.compare_groups",
     "cross_validate": "gp4c.analysis.validation",
     "score_differences": "gp4c.analysis.validation",
+    "trend_test": "gp4c.analysis.trend_testing",
 }
 
 __all__ = ["__version__", "exceptions", *_HOMES]
@@ -56,6 +57,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
     from gp4c.analysis.compare_groups import compare as compare
+    from gp4c.analysis.trend_testing import trend_test as trend_test
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences
     from gp4c.classical.parametric.growth import LogLinear as LogLinear
