@@ -136,8 +136,9 @@ class LogLinear(GrowthModel):
         λ₀, the rate at time 0, at average covariates.
     mtbf_ : float
         1/λ at the window's end.
-    dispersion_, burst_size_, frailty_variance_, frailty_shape_, coefficients_, effects_, \
-subject_effects_, subject_effect_errors_, objective_
+    dispersion_, burst_size_, frailty_variance_, frailty_shape_, coefficients_, effects_
+        As for :class:`~gp4c.PowerLaw`.
+    subject_effects_, subject_effect_errors_, objective_
         As for :class:`~gp4c.PowerLaw`.
 
     References

@@ -21,12 +21,20 @@ if TYPE_CHECKING:
     from gp4c.classical.parametric.goodness import GoodnessOfFit
 
 
+#: widest band, in nats on each side, and largest ln ∫λ: where data say nothing about a curve
+_WIDEST, _LARGEST = 100.0, 600.0
+#: most expected events of a draw: more than that cannot be drawn from a law of counts
+_MOST_EVENTS = 1e15
+
+
 class GrowthCurve(CovariateTables, BootstrapEstimator):
     """A rate with a level, one shape parameter and coefficients.
 
     A subclass says which curve (:meth:`_curve`), and names its parameters.
     """
 
+    #: a formula has mass everywhere: only what rounds to 0 is lifted
+    _floor_events = 1e-20
     #: what the classical parameters are called in a summary, and what they mean
     _words: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
@@ -63,7 +71,8 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
     def _derived(self, name: str) -> float:
         """A classical parameter."""
         self._check_fitted()
-        return self._curve(self.window_).derived(self.window_[1])[name].value(*self._shape())
+        parameter = self._curve(self.window_).derived(self.window_[1])[name]
+        return parameter.value(parameter.at(*self._shape()))
 
     @property
     def mtbf_(self) -> float:
@@ -177,7 +186,8 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         result = np.zeros((len(low), x.shape[1]))
         some = np.flatnonzero(high > low)
         value = curve.log_integral(low[some, None], high[some, None], x[1])[0]
-        result[some] = np.sign(stop - start)[some, None] * np.exp(x[0] + value)
+        grown = np.exp(np.minimum(x[0] + value, _LARGEST))
+        result[some] = np.sign(stop - start)[some, None] * grown
         return result
 
     # -- bands --------------------------------------------------------------------------------
@@ -250,7 +260,8 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
             )
             some = self.covariance_[: len(along), : len(along)]
             error = np.sqrt(np.maximum(np.einsum("it,ij,jt->t", along, some, along), 0.0))
-            return np.asarray(np.exp(value + shift + sign * reach * error))
+            away = np.minimum(reach * error, _WIDEST)
+            return np.asarray(np.exp(value + shift + sign * away))
 
         return (
             self._evaluate(t, lambda x: end(x, -1.0), beyond),
@@ -290,7 +301,8 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
             x = x + root @ rng.standard_normal((d, size))
             x[1] = np.clip(x[1], low, high)
         params = np.repeat(self._point_params(), size, axis=1)
-        return self._integrals(x[:2], start, stop, beyond), params, x[2:]
+        integrals = self._integrals(x[:2], start, stop, beyond)
+        return np.minimum(integrals, _MOST_EVENTS), params, x[2:]
 
     def _mean_integrals(self, start: Floats, stop: Floats, beyond: str) -> Floats:
         return np.asarray(self._integrals(self.position_[:2, None], start, stop, beyond)[:, 0])

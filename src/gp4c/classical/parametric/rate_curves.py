@@ -28,15 +28,25 @@ Held = Callable[[float, float], tuple[float, float, float]]
 
 @dataclass(frozen=True)
 class Derived:
-    """A classical parameter: its value at (ln ρ, g), and ln ρ where it is held.
+    """A classical parameter, on a scale y where its likelihood is most regular.
 
-    Without `held` it is a function of g alone, whose inverse is `shape`.
+    Attributes
+    ----------
+    value : callable
+        The parameter at y.
+    position : callable, optional
+        y at (ln ρ, g); without it y is g itself.
+    held : callable, optional
+        ln ρ where y is held, as a function of y and g, with two derivatives in g.
     """
 
-    value: Callable[[float, float], float]
+    value: Callable[[float], float]
+    position: Callable[[float, float], float] | None = None
     held: Held | None = None
-    shape: Callable[[float], float] | None = None
-    positive: bool = True
+
+    def at(self, level: float, g: float) -> float:
+        """y at ln ρ and g."""
+        return g if self.position is None else self.position(level, g)
 
 
 class RateCurve(ABC):
@@ -110,26 +120,23 @@ class PowerCurve(RateCurve):
 
     def derived(self, end: float) -> Mapping[str, Derived]:
         """Shape β, scale η of Λ = (t/η)^β, MTBF now 1/λ(end), growth rate 1 − β."""
-        log_unit, far = np.log(self.unit), np.log(end / self.unit)
+        log_unit, far = float(np.log(self.unit)), float(np.log(end / self.unit))
 
-        def scale(level: float, g: float) -> float:
-            return float(np.exp(log_unit - level / np.exp(g)))
-
-        def scale_held(value: float, g: float) -> tuple[float, float, float]:
-            level = float(np.exp(g) * (log_unit - np.log(value)))
+        def scale_held(y: float, g: float) -> tuple[float, float, float]:
+            level = float(np.exp(g)) * (log_unit - y)
             return level, level, level
 
-        def mtbf(level: float, g: float) -> float:
-            return float(np.exp(-(level + g - log_unit + (np.exp(g) - 1.0) * far)))
+        def mtbf_held(y: float, g: float) -> tuple[float, float, float]:
+            bent = -float(np.exp(g)) * far
+            return log_unit - y - g + bent + far, bent - 1.0, bent
 
-        def mtbf_held(value: float, g: float) -> tuple[float, float, float]:
-            bent = -float(np.exp(g) * far)
-            return -float(np.log(value)) - g + log_unit + bent + far, bent - 1.0, bent
+        def mtbf(level: float, g: float) -> float:
+            return log_unit - level - g - (float(np.exp(g)) - 1.0) * far
 
         return {
-            "shape": Derived(lambda level, g: float(np.exp(g)), shape=lambda v: float(np.log(v))),
-            "scale": Derived(scale, held=scale_held),
-            "mtbf": Derived(mtbf, held=mtbf_held),
+            "shape": Derived(_exp),
+            "scale": Derived(_exp, lambda a, g: log_unit - a / float(np.exp(g)), scale_held),
+            "mtbf": Derived(_exp, mtbf, mtbf_held),
         }
 
 
@@ -160,21 +167,23 @@ class LogLinearCurve(RateCurve):
 
     def derived(self, end: float) -> Mapping[str, Derived]:
         """Slope γ, rate at time 0, MTBF now 1/λ(end)."""
-        length, zero, now = self.length, self.middle / self.length, (end - self.middle)
-        now = now / self.length
+        length, zero = self.length, self.middle / self.length
+        now = (end - self.middle) / self.length
         return {
-            "slope": Derived(
-                lambda level, g: g / length, shape=lambda v: v * length, positive=False
-            ),
+            "slope": Derived(lambda y: y / length),
             "scale": Derived(
-                lambda level, g: float(np.exp(level - g * zero)),
-                held=lambda v, g: (float(np.log(v)) + g * zero, zero, 0.0),
+                _exp, lambda a, g: a - g * zero, lambda y, g: (y + g * zero, zero, 0.0)
             ),
             "mtbf": Derived(
-                lambda level, g: float(np.exp(-level - g * now)),
-                held=lambda v, g: (-float(np.log(v)) - g * now, -now, 0.0),
+                _exp, lambda a, g: -a - g * now, lambda y, g: (-y - g * now, -now, 0.0)
             ),
         }
+
+
+def _exp(y: float) -> float:
+    """e^y, 0 or infinite beyond the numbers."""
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.exp(y))
 
 
 def _log_sinhc(x: Floats) -> Derivatives:

@@ -61,56 +61,41 @@ def profile_interval_of(
 
     A function of g is held by holding g; any other one by ln ρ = u(g), with the chain rule.
     """
-    g = float(fit.x[1]) if data.curve.limits else 0.0
-    best = parameter.value(float(fit.x[0]), g)
+    best = parameter.at(float(fit.x[0]), float(fit.x[1]) if data.curve.limits else 0.0)
     allowed = float(chdtri(1.0, 1.0 - level)) / 2.0
-    return tuple(  # type: ignore[return-value]
-        _profile_end(data, fit, parameter, best, allowed, direction) for direction in (-1.0, 1.0)
-    )
+    low, high = (_shift(data, fit, parameter, best, allowed, sign) for sign in (-1.0, 1.0))
+    return parameter.value(best + low), parameter.value(best + high)
 
 
 def profile_level(data: RateData, fit: LawFit, level: float) -> tuple[float, float]:
     """Interval of ρ itself."""
-    rho = Derived(
-        lambda a, g: float(np.exp(a)), held=lambda value, g: (float(np.log(value)), 0.0, 0.0)
-    )
+    rho = Derived(lambda y: float(np.exp(y)), lambda a, g: a, lambda y, g: (y, 0.0, 0.0))
     return profile_interval_of(data, fit, rho, level)
 
 
-def _profile_end(
+def _shift(
     data: RateData, fit: LawFit, parameter: Derived, best: float, allowed: float, direction: float
 ) -> float:
-    everything, last = np.arange(len(fit.x)), fit.x.copy()
+    """How far from its best value y may be held."""
+    every, last = np.arange(len(fit.x)), fit.x.copy()
     target = data.target(fit.law, fit.effect)
 
-    def value_at(shift: float) -> float:
-        if parameter.positive:
-            return best * float(np.exp(shift))
-        return best + shift * _unit(fit, parameter)
-
     def excess(shift: float) -> float:
-        value = value_at(shift)
-        if parameter.shape is not None:
-            last[1] = parameter.shape(value)
+        y = best + shift
+        if parameter.held is None:
             low, high = data.curve.limits[0]
-            if not low < last[1] < high:
+            if not low < y < high:
                 return 1e9
-            found = climb(data, fit.law, fit.effect, last, 1e-7, np.delete(everything, 1), target)
+            last[1] = y
+            found = climb(data, fit.law, fit.effect, last, 1e-7, np.delete(every, 1), target)
+            last[:] = found.x  # a good guess for the next
         else:
-            assert parameter.held is not None
-            held = _held(target, parameter.held, value, bool(data.curve.limits))
-            found = climb(data, fit.law, fit.effect, last, 1e-7, np.delete(everything, 0), held)
-        last[1:] = found.x[1:]  # a good guess for the next
-        last[0] = found.x[0] if parameter.shape is not None else last[0]
+            held = _held(target, parameter.held, y, bool(data.curve.limits))
+            found = climb(data, fit.law, fit.effect, last, 1e-7, np.delete(every, 0), held)
+            last[1:] = found.x[1:]
         return fit.value - found.value - allowed
 
-    return value_at(find_crossing(excess, direction))
-
-
-def _unit(fit: LawFit, parameter: Derived) -> float:
-    """A step of one in g, in units of the parameter."""
-    level, g = float(fit.x[0]), float(fit.x[1])
-    return abs(parameter.value(level, g + 1.0) - parameter.value(level, g))
+    return find_crossing(excess, direction)
 
 
 def _held(target: Target, held: Callable[..., tuple[float, float, float]], value: float,

@@ -65,14 +65,14 @@ def test_steep_curves_stay_finite(curve):
 def test_held_parameters_keep_their_value(curve):
     h = 1e-5
     for parameter in curve.derived(12.0).values():
-        value = parameter.value(1.3, 0.4)
-        if parameter.shape is not None:
-            assert_allclose(parameter.shape(value), 0.4)
+        y = parameter.at(1.3, 0.4)
+        if parameter.held is None:
+            assert y == 0.4
             continue
         for g in (0.4, -0.2):
-            level, first, second = parameter.held(value, g)
-            assert_allclose(parameter.value(level, g), value)
-            up, down = parameter.held(value, g + h), parameter.held(value, g - h)
+            level, first, second = parameter.held(y, g)
+            assert_allclose(parameter.at(level, g), y)
+            up, down = parameter.held(y, g + h), parameter.held(y, g - h)
             assert_allclose(first, (up[0] - down[0]) / (2 * h), atol=1e-7)
             assert_allclose(second, (up[1] - down[1]) / (2 * h), atol=1e-7)
-        assert_allclose(parameter.held(value, 0.4)[0], 1.3)
+        assert_allclose(parameter.held(y, 0.4)[0], 1.3)
