@@ -12,7 +12,7 @@ import pytest
 from mpmath import mpf
 from numpy.testing import assert_allclose
 
-from gp4c.classical.constant_rate import exact_interval
+from gp4c.classical.parametric.constant_rate import exact_interval
 from gp4c.inference.variational.count_terms import Pointwise
 from gp4c.inference.variational.count_terms.lemma2 import LEMMA2_CONSTANT, theorem1
 from gp4c.inference.variational.expected_logs.laplace_rules import (

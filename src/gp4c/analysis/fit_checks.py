@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.classical.marginal_counts import MarginalCounts, RateRows
 from gp4c.classical.panel_rows import PanelRows
+from gp4c.classical.parametric.marginal_counts import LogMeans, MarginalCounts
 from gp4c.exceptions import GP4CWarning, NotFittedError
 from gp4c.posterior.within_subjects import ALARM, WithinDispersion, within_subject_dispersion
 
@@ -263,6 +263,7 @@ class _Checked:
         """Means of the subjects' effects given the counts."""
         rows, model = self.rows, self.model
         expected = np.maximum(self.expected, 1e-300)
-        counts = RateRows.of(rows.count, expected, rows.subject, rows.n_subjects)
-        marginal = MarginalCounts(counts, model.count_law_)
-        return marginal.terms(1.0, float(model.frailty_shape_), model.law_parameters_).mean
+        law, effect = model.count_law_, model.effect_law_
+        counts = MarginalCounts(rows.count, rows.subject, rows.n_subjects, law, effect)
+        psi = model._point_params()[: len(effect.parameters), 0]
+        return counts.terms(LogMeans.of(expected), psi, model.law_parameters_).mean

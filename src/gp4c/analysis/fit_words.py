@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gp4c.classical.homogeneous import HomogeneousPoisson
+from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
 from gp4c.estimators.fit_warnings import burst_remedy
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gp4c.files import kinds
 from gp4c.model.gamma_frailty import log_marginal
 
 if TYPE_CHECKING:
-    from gp4c.classical.marginal_counts import SubjectTerms
+    from gp4c.classical.parametric.marginal_counts import SubjectTerms
     from gp4c.data.panel import PanelCounts
 
 Floats = NDArray[np.float64]
@@ -165,6 +165,7 @@ class PlugInEstimator(PanelEstimator):
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        panel = self._adjusted(panel)
         mass = self._bounded_mass(panel)
         expected = panel.exposure * mass
         if self.dispersion_ > 1.0:
@@ -182,12 +183,14 @@ class PlugInEstimator(PanelEstimator):
 
     def _marginal_terms(self, panel: PanelCounts, expected: Floats) -> SubjectTerms:
         """ln p of each subject, and its frailty given the counts, under the law of counts."""
-        from gp4c.classical.marginal_counts import MarginalCounts, RateRows
+        from gp4c.classical.parametric.marginal_counts import LogMeans, MarginalCounts
 
-        count = panel.count.astype(np.float64)
-        rows = RateRows.of(count, expected, panel.subject_index, panel.n_subjects)
-        counts = MarginalCounts(rows, self.count_law_)
-        return counts.terms(1.0, self.frailty_shape_, self.law_parameters_)
+        counts = MarginalCounts(
+            panel.count.astype(np.float64), panel.subject_index, panel.n_subjects,
+            self.count_law_, self.effect_law_,
+        )  # fmt: skip
+        psi = self._point_params()[: len(self.effect_law_.parameters), 0]
+        return counts.terms(LogMeans.of(expected), psi, self.law_parameters_)
 
     def _effect_moments(self, panel: PanelCounts, expected: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each subject's frailty given its counts, (K,) each."""

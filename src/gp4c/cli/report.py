@@ -115,7 +115,7 @@ def _from_table(
 def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, Any]:
     if to is None:
         return {}
-    from gp4c.cli.forecast import exposure_of, fan
+    from gp4c.cli.fleet.forecast import exposure_of, fan
     from gp4c.cli.options.saved_fits import shown, time_of
 
     found = {}

@@ -280,6 +280,10 @@ class PanelEstimator:
         """How the bands were obtained; empty if there are none yet."""
         return ""
 
+    def curve_parameters(self, level: float) -> list[tuple[str, str, float, float, float]]:
+        """Parameters of a curve with a formula: name, meaning, value, ends of the interval."""
+        return []
+
     def _check_curve(self, times: Floats) -> Floats:
         """Λ at times in the window, as closely as a check of the fit needs it."""
         return np.asarray(self.cumulative(times))
@@ -348,6 +352,10 @@ class PanelEstimator:
 
         self._check_fitted()
         return forecast(self, start, stop, subjects, level, **options)
+
+    def curve_words(self) -> str:
+        """What a forecast says of the error of the curve."""
+        return f"The curve of this {type(self).__name__} is plugged in: its error is left out."
 
     def _covariates_of(self, panel: PanelCounts) -> Floats | None:
         """Covariates of the rows of a panel, for models that have any."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gp4c.files.kinds import (
     ANY_NUMBER,
+    COUNT,
     LABEL_TYPES,
     TEXT,
     Check,
@@ -30,7 +31,7 @@ RESULTS = {
     "OwnCheck": "gp4c.posterior.own_check",
     "CurveDraws": "gp4c.posterior.draws",
     "CurveGroup": "gp4c.posterior.draws",
-    "RateRows": "gp4c.classical.marginal_counts",
+    "RateRows": "gp4c.classical.parametric.rate_fit",
     "SamplerReport": "gp4c.inference.sampler.sampler_report",
     "Bound": "gp4c.inference.variational.bound",
     "CovariateEffects": "gp4c.estimators.regression.covariate_effects",
@@ -68,8 +69,8 @@ FIELDS: dict[str, dict[str, Check]] = {
         "row_exposure": array("J"), "row_count": array("J"), "mean_expected": maybe(array("K")),
     },
     "RateRows": {
-        "count": array("J", positive=True), "time": array("J", positive=True),
-        "time_at_risk": array("K"), "subject": index("J", into="K"),
+        "count": array("J"), "start": array("J"), "stop": array("J"), "exposure": array("J"),
+        "z": array("J", "p"), "n_subjects": COUNT, "subject": array("J", kind="i"),
     },
     "OwnCheck": dict.fromkeys(
         ("dispersion", "allowed", "p_value", "worst_start", "worst_stop", "worst_observed",

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.model.cells import Cells, Expansion
-from gp4c.model.effect_integral import EffectIntegral
+from gp4c.model.effect_integral import EffectIntegral, EffectRows
 from gp4c.model.laws import CountLaw, SubjectEffect
 from gp4c.model.laws.effects import ClosedForm
 
@@ -353,4 +353,4 @@ class CountLikelihood:
     @cached_property
     def integral(self) -> EffectIntegral:
         """The integrals over the effects of hard subjects."""
-        return EffectIntegral(self.cells, self.law, self.effect)
+        return EffectIntegral(EffectRows.of(self.cells), self.law, self.effect)

@@ -34,7 +34,7 @@ def rows_of(model: PanelEstimator, level: float, curves: Curves | None = None) -
     yield from _data_rows(model)
     yield from _result_rows(model, level, curves)
     yield from _effect_rows(model, level)
-    yield from _curve_rows(model)
+    yield from _curve_rows(model, level)
     yield from law_rows(model)
     yield from check_rows(model)
     yield from fit_rows(model)
@@ -165,8 +165,11 @@ def _why_crude(model: PanelEstimator, crude: float, average: float, expected: fl
 # -- the curve ------------------------------------------------------------------------------
 
 
-def _curve_rows(model: PanelEstimator) -> Iterator[Row]:
+def _curve_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
     section, unit = "Shape of the curve", model.time_unit_
+    for name, meaning, value, low, high in model.curve_parameters(level):
+        text = f"{number(value)} ({percent(level)} interval {number(low)} to {number(high)})"
+        yield Row(section, name, f"{text}; {meaning}", value, low, high)
     if isinstance(model, GaussianProcessModel):
         yield _length_scale_row(model, section)
         level = model.mean_**2 + model.variance_

@@ -73,13 +73,13 @@ def read_pilot(pilot: PanelCounts | PanelEstimator) -> Pilot:
 
 
 def _fitted(panel: PanelCounts) -> PanelEstimator:
-    from gp4c.classical.homogeneous import HomogeneousPoisson
+    from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
 
     return HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
 
 
 def _read_model(model: PanelEstimator, words: str) -> Pilot:
-    from gp4c.classical.homogeneous import HomogeneousPoisson
+    from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
     from gp4c.estimators.base import average_exposure
 
     if model.coefficients_ is not None:

@@ -52,8 +52,8 @@ EstimatorOption: TypeAlias = Annotated[
         metavar="NAME",
         autocompletion=lambda: estimator_names(),
         callback=lambda name: name if name == Estimator.GP4C else _kind(name).name,
-        help="Smooth rate: gp4c, gp4cw, local-em; constant rate: hpp; "
-        "step functions: npmle, npmple, npmplgf.",
+        help="Smooth rate: gp4c, gp4cw, local-em; constant rate: hpp; growth: power-law, "
+        "log-linear; step functions: npmle, npmple, npmplgf.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -79,7 +79,7 @@ FormulaOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="COVARIATES",
-        help="Adjust for covariates, such as 'treatment + log(age)'; with --model gp4c.",
+        help="Adjust for covariates, such as 'treatment + log(age)'.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -124,7 +124,9 @@ def make_estimator(
     kind = _kind(estimator)
     taken, free = kind().get_params().keys(), effect in EFFECTS and EFFECTS[effect].is_free
     if formula is not None and ("formula" not in taken or free):
-        raise typer.BadParameter("--formula goes with --model gp4c and --effect auto, none, gamma")
+        raise typer.BadParameter(
+            "--formula goes with --model gp4c, power-law, log-linear and --effect auto, none, gamma"
+        )
     laws = dict(kind.burst_options)
     if kind.has_posterior:  # any law of counts that was added
         laws |= {name: name for name in LAWS}

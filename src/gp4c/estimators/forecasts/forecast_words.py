@@ -79,7 +79,7 @@ def _sentences(
         )
     plugged_in = not isinstance(model, GaussianProcessModel)
     if plugged_in:
-        yield f"The curve of this {type(model).__name__} is plugged in: its error is left out."
+        yield model.curve_words()
     if np.all(start >= low) and np.all(stop <= high):
         return
     observed = window_text(low, high, axis)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, zeta
 
+from gp4c.model.gamma_frailty import log_marginal
 from gp4c.model.laws.count_law import Parameter
 
 Floats = NDArray[np.float64]
@@ -111,6 +112,10 @@ class SubjectEffect(ABC):
         """The sum with derivatives."""
         raise NotImplementedError
 
+    def subject_terms(self, power: Floats, exposure: Floats, psi: Floats) -> ClosedFormTerms:
+        """The integral of each of K subjects with derivatives, at one ψ (P,): (K,) and (P, K)."""
+        raise NotImplementedError
+
     @abstractmethod
     def draw(
         self, psi: Floats, power: Floats, exposure: Floats, rng: np.random.Generator
@@ -150,6 +155,12 @@ class NoEffect(SubjectEffect):
     def parameter_derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats, Floats]:
         """None."""
         return np.zeros((0, *y.shape)), np.zeros((0, 0, *y.shape)), np.zeros((0, *y.shape))
+
+    def subject_terms(self, power: Floats, exposure: Floats, psi: Floats) -> ClosedFormTerms:
+        """−E."""
+        none, k = np.zeros_like(exposure), len(exposure)
+        nothing = np.zeros((0, k))
+        return ClosedFormTerms(-exposure, none - 1.0, none, nothing, np.zeros((0, 0, k)), nothing)
 
     def draw(
         self, psi: Floats, power: Floats, exposure: Floats, rng: np.random.Generator
@@ -235,6 +246,22 @@ class GammaEffect(SubjectEffect):
             by_psi=(alpha * first)[None],
             by_psi_twice=(alpha * first + alpha**2 * second)[None, None],
             crossed=(alpha * (mean - number) * rate)[None],
+        )
+
+    def subject_terms(self, power: Floats, exposure: Floats, psi: Floats) -> ClosedFormTerms:
+        """Given the counts υ ~ Gamma(α + n, α + E); keeps its digits as α → ∞."""
+        alpha = float(np.exp(psi[0]))
+        shape, rate = alpha + power, alpha + exposure
+        mean = shape / rate
+        by_psi = alpha * (psi[0] + 1.0 - digamma(alpha) + digamma(shape) - np.log(rate) - mean)
+        curve = alpha - alpha**2 * (zeta(2.0, alpha) - zeta(2.0, shape))
+        return ClosedFormTerms(
+            value=log_marginal(1.0 / alpha, power, exposure),
+            by_exposure=-mean,
+            by_exposure_twice=mean / rate,
+            by_psi=by_psi[None],
+            by_psi_twice=(by_psi + curve - alpha**2 * (2.0 - mean) / rate)[None, None],
+            crossed=(alpha * (mean - 1.0) / rate)[None],
         )
 
     def draw(

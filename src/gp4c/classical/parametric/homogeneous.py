@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gp4c.classical.bootstrap import BootstrapEstimator, Draw
-from gp4c.classical.burst_rate import (
-    BurstFit,
-    BurstRate,
-    fit_rate_with_bursts,
-    profile_burst_interval,
-)
-from gp4c.classical.constant_rate import (
+from gp4c.classical.panel_rows import PanelRows
+from gp4c.classical.parametric.constant_rate import (
     RateFit,
     Totals,
     exact_interval,
     fit_rate_and_frailty,
     profile_interval,
 )
-from gp4c.classical.marginal_counts import RateRows
-from gp4c.classical.panel_rows import PanelRows
+from gp4c.classical.parametric.rate_curves import ConstantCurve
+from gp4c.classical.parametric.rate_fit import (
+    LawFit,
+    RateData,
+    RateRows,
+    fit_laws,
+)
+from gp4c.classical.parametric.rate_profile import profile_level
 from gp4c.classical.plug_in import Floats
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.base import Numbers
@@ -34,6 +36,7 @@ from gp4c.exceptions import ConvergenceWarning
 from gp4c.files import kinds
 from gp4c.model.dispersion import poisson_dispersion
 from gp4c.model.gamma_frailty import frailty_mean
+from gp4c.model.laws import EFFECTS, LAWS
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -165,21 +168,28 @@ class HomogeneousPoisson(BootstrapEstimator):
         warn_of_misfit(self)
         return self
 
-    def _solve(self, rows: PanelRows, totals: Totals) -> BurstFit:
+    def _solve(self, rows: PanelRows, totals: Totals) -> RateFit:
         """The maximum for these multiplicities; the log-likelihood without Σ ln m!."""
-        if self.bursts:
-            return fit_rate_with_bursts(
-                BurstRate(_counted(rows), totals.weights, self.effect), _TOL
-            )
-        if self.effect == "gamma":
+        if EFFECTS[self.effect].varies:
             found = fit_rate_and_frailty(totals, _TOL)
         else:
             rate = totals.pooled_rate
             found = RateFit(rate, 0.0, 0.0, np.array([totals.log_likelihood(rate, 0.0)]))
-        history = found.history + _constant(rows)
-        return BurstFit(found.rate, found.variance, 0.0, found.residual, history)
+        logs = rows.count * np.log(rows.time_at_risk())
+        constant = float(totals.weights @ rows.by_subject(logs))
+        plain = replace(found, history=found.history + constant)
+        if not self.bursts or plain.rate == 0.0:
+            return plain
+        data = RateData(_counted(rows), ConstantCurve(), totals.weights)
+        best = fit_laws(data, LAWS["bursts"], EFFECTS[self.effect], _TOL, _law_fit(plain, self))
+        if best.law.one_by_one:
+            return plain
+        return RateFit(
+            float(np.exp(best.x[0])), best.variance, best.residual, best.history,
+            best.dispersion - 1.0,
+        )  # fmt: skip
 
-    def _keep_bursts(self, panel: PanelCounts, found: BurstFit) -> None:
+    def _keep_bursts(self, panel: PanelCounts, found: RateFit) -> None:
         """What a fit with bursts leaves behind besides."""
         self.dispersion_ = 1.0 + found.excess
         self.law_ = "bursts" if found.excess > 0.0 else "poisson"
@@ -190,7 +200,7 @@ class HomogeneousPoisson(BootstrapEstimator):
             moments = self._effect_moments(panel, expected)
             self.subject_effects_, self.subject_effect_errors_ = moments
 
-    def _effects(self, totals: Totals, found: BurstFit) -> Floats | None:
+    def _effects(self, totals: Totals, found: RateFit) -> Floats | None:
         if self.effect is None:
             return None
         exposure = found.rate * totals.time_at_risk
@@ -222,12 +232,14 @@ class HomogeneousPoisson(BootstrapEstimator):
         return profile_interval(totals, fit, level)
 
     def _burst_interval(self, level: float) -> tuple[float, float]:
-        data = BurstRate(self.counted_, np.ones(self.counted_.n_subjects), self.effect_)
-        fit = BurstFit(
-            self.rate_, self.frailty_variance_, self.dispersion_ - 1.0, self.residual_,
-            self.history_,
+        data = RateData(self.counted_, ConstantCurve(), np.ones(self.counted_.n_subjects))
+        if data.n_events == 0.0:
+            return exact_interval(0.0, float(self.counted_.time_at_risk.sum()), level)
+        fit = RateFit(
+            self.rate_, self.frailty_variance_, self.residual_, self.history_,
+            self.dispersion_ - 1.0,
         )  # fmt: skip
-        return profile_burst_interval(data, fit, level)
+        return profile_level(data, _law_fit(fit, self, every=True), level)
 
     def band_text(self) -> str:
         """Bootstrap samples, or the likelihood."""
@@ -303,9 +315,21 @@ def _totals(rows: PanelRows, weights: Floats) -> Totals:
 
 
 def _counted(rows: PanelRows) -> RateRows:
-    return RateRows.of(rows.count, rows.time_at_risk(), rows.subject, rows.n_subjects)
+    every = RateRows(
+        rows.count, rows.start, rows.stop, rows.exposure, rows.subject,
+        np.zeros((len(rows.count), 0)), rows.n_subjects,
+    )  # fmt: skip
+    return every.merged()
 
 
-def _constant(rows: PanelRows) -> float:
-    """Σ m log(e · length), the part of the log-likelihood that the rate does not change."""
-    return float(rows.count @ np.log(rows.time_at_risk()))
+def _law_fit(fit: RateFit, model: HomogeneousPoisson, every: bool = False) -> LawFit:
+    """A fit on the scale of the laws' parameters.
+
+    Of the laws that it ended in; or of `every` law that was asked for, as a start of a search.
+    """
+    effect = EFFECTS[model.effect if every or fit.variance > 0.0 else None]
+    law = LAWS["bursts" if every or fit.excess > 0.0 else "poisson"]
+    psi = [-np.log(max(fit.variance, 1e-3))] * len(effect.parameters)
+    theta = [np.log(max(fit.excess, 1e-2))] * len(law.parameters)
+    x = np.array([np.log(fit.rate), *psi, *theta])
+    return LawFit(law, effect, x, 1, fit.residual, fit.history)

@@ -52,12 +52,13 @@ class Totals:
 
 @dataclass(frozen=True)
 class RateFit:
-    """Rate and frailty variance at the maximum, with the trace of the log-likelihood."""
+    """Rate, frailty variance and φ at the maximum, with the trace of the log-likelihood."""
 
     rate: float
     variance: float
     residual: float
     history: Floats
+    excess: float = 0.0
 
 
 def fit_rate_and_frailty(data: Totals, tol: float = 1e-10, max_iter: int = 500) -> RateFit:

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize
 from scipy.stats import chi2, nbinom, poisson
 
-from gp4c.classical.constant_rate import (
+from gp4c.classical.parametric.constant_rate import (
     Totals,
     exact_interval,
     fit_rate_and_frailty,

@@ -5,7 +5,12 @@ from numpy.testing import assert_allclose
 from scipy.optimize import minimize_scalar
 from scipy.stats import nbinom
 
-from gp4c.classical.constant_rate import Totals, _rate_given, fit_rate_and_frailty, profile_interval
+from gp4c.classical.parametric.constant_rate import (
+    Totals,
+    _rate_given,
+    fit_rate_and_frailty,
+    profile_interval,
+)
 
 
 def test_one_event_of_one_subject_leaves_the_upper_end_open():

@@ -8,7 +8,7 @@ from scipy.stats import chi2, nbinom
 
 import gp4c
 from classical_panels import panel_of, random_panel, toy
-from gp4c.classical.homogeneous import HomogeneousPoisson
+from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
 from gp4c.exceptions import NotFittedError
 
 
