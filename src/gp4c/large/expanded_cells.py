@@ -40,7 +40,7 @@ SAMPLE = 1_200
 _CLOSER = 0.5
 #: gain in nats below which a climb on many subjects ends, since the expansion has the rest, and
 #: its most steps
-_NEAR, _MOST_STEPS = 1.0, 25
+_NEAR, _MOST_STEPS = 1.0, 15
 #: shares of the subjects whose modes are climbed to in turn before all are visited
 _SHARES = (0.03, 0.2)
 #: rows that are treated at once

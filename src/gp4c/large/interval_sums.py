@@ -164,7 +164,7 @@ class IntervalSums:
             exact,
             nodes,
             self.sample.joined(other.sample).sample(),
-            _together(self.classes, other.classes),
+            None if exact is None else _together(self.classes, other.classes),
         )
 
     def _on_nodes(self) -> NodeSums:

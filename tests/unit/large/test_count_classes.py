@@ -73,6 +73,19 @@ def test_sums_of_parts_have_the_classes_of_the_whole():
     assert whole.classes.number.sum() == (frame["count"] > 0).sum()
 
 
+def test_classes_end_where_the_intervals_of_parts_are_too_many_together(monkeypatch):
+    frame = monthly_frame()
+    half = len(frame) // 2
+    first, second = IntervalStream(), IntervalStream()
+    first.add(rows_of(frame.iloc[:half]))
+    second.add(rows_of(frame.iloc[half:]))
+    one, two = first.finish(), second.finish()
+    monkeypatch.setattr(interval_sums, "MOST_DISTINCT", max(len(one.exact), len(two.exact)))
+    together = one + two
+    assert together.exact is None
+    assert together.classes is None
+
+
 def test_table_and_sort_group_alike(monkeypatch):
     rows = rows_of(monthly_frame(exposures=True))
     given = rows.start, rows.stop, rows.exposure, rows.count

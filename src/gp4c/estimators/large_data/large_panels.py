@@ -6,6 +6,7 @@ likelihood is expanded at its mode; if that is not close enough, Poisson counts 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import numpy as np
 from gp4c.data.tables.sources import ArraySource
 from gp4c.estimators.engine_fit import EngineData, fit_engine, given_mean, run_engine
 from gp4c.estimators.large_data.summed_fit import MOST_CELLS, MOST_ERROR, fit_sums
+from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.engine.posterior_fit import EngineFit, Laws, Say
 from gp4c.large.expanded_cells import ManyRows
 from gp4c.large.resolved import SummedPanel
@@ -34,6 +36,8 @@ MOST_ROWS, MOST_HARD_ROWS = 30_000, 2_500
 MOST_EXACT_ROWS = 30_000
 #: nats on a sample of subjects behind the best law from which a law is given up
 _FAR_BEHIND = 15.0
+#: nats by which an expansion is off from which its evidence says nothing
+_MEANINGLESS = 20.0
 #: times that the likelihood is expanded anew where an expansion is not close
 _MOST_REPAIRS = 4
 
@@ -95,20 +99,35 @@ class _LargePanel:
     ) -> tuple[EngineFit, Compression | None]:
         """Each law by its cells or by an expansion; what to do if that is not close enough."""
         ready = {pair: one for pair in laws if (one := self._ready(cells, pair)) is not None}
-        if not ready:
-            raise ArithmeticError("no mode of the posterior was found")
-        fit = run_engine(self.model, lambda *pair: ready[pair], list(ready), self.say)
+        fit, error = self._best(ready)
         if fit.task.likelihood.cells.expansion is None:
             return fit, None
         n_rows = self._left(fit.laws[0])
-        fit, error = self._repaired(fit, self.many.error(fit))
         if error > MOST_ERROR and not n_rows:
             self.say(f"sums on nodes: the expansion is {error:.1g} nats off")
             return fit_sums(self.model, self._summed(fit.laws[1]), [fit.laws], self.say)
         if error > MOST_ERROR and n_rows <= MOST_EXACT_ROWS:
             self.say(f"fitting the rows: the expansion is {error:.1g} nats off")
             return fit_engine(self.model, self.data, [fit.laws], self.say), None
+        if error > MOST_ERROR:
+            _warn_of(error)
         return fit, self._described(fit, error)
+
+    def _best(self, ready: dict[Laws, Cells]) -> tuple[EngineFit, float]:
+        """The fit of the laws that the evidence chooses, and how far its expansion is off.
+
+        Evidences of expansions that are far off mean nothing: their laws are given up.
+        """
+        while ready:
+            fit = run_engine(self.model, lambda *pair, r=ready: r[pair], list(ready), self.say)
+            if fit.task.likelihood.cells.expansion is None:
+                return fit, 0.0
+            fit, error = self._repaired(fit, self.many.error(fit))
+            if error <= _MEANINGLESS or len(ready) == 1:
+                return fit, error
+            self.say(f"giving up {fit.laws[1].title}: the expansion is {error:.1g} nats off")
+            ready = {pair: one for pair, one in ready.items() if pair != fit.laws}
+        raise ArithmeticError("no mode of the posterior was found")
 
     def _ready(self, cells: dict[Laws, Cells | None], pair: Laws) -> Cells | None:
         """Cells of a law or their expansion; None where that has no mode, as without any effect."""
@@ -165,6 +184,16 @@ class _LargePanel:
         return SummedPanel(
             sums, self.data.window, model.kernel, model.n_inducing, given_mean(model)
         )
+
+
+def _warn_of(error: float) -> None:
+    """Say that an expansion is not close to the rows, and what to do."""
+    warnings.warn(
+        f"what stands for the rows is {error:.1g} nats off over the posterior (harmless below "
+        f"{MOST_ERROR:g}): bands may be wrong; compare with a fit to a sample of the subjects",
+        ConvergenceWarning,
+        stacklevel=6,
+    )
 
 
 def _bearable(cells: Cells) -> bool:
