@@ -143,9 +143,7 @@ def fitted(tmp_path_factory):
     table = table_of_visits()
     table["stage"] = 1 + table["id"] % 2
     panel = gp4c.PanelCounts.from_frame(table, subject="id", start="from", stop="to", count="n")
-    model = gp4c.GP4C(
-        formula="age + arm + C(stage)", effect="gamma", bursts=False, hyper="optimize"
-    ).fit(panel)
+    model = gp4c.GP4C(formula="age + arm + C(stage)", effect="gamma", bursts=False).fit(panel)
     place = tmp_path_factory.mktemp("fitted") / "fit.json"
     model.save(place)
     return model, place
