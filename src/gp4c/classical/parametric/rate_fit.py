@@ -8,7 +8,7 @@ itself, and a richer one is kept only if it is better.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,8 @@ from gp4c.model.laws import EFFECTS, LAWS, CountLaw, SubjectEffect
 _REACH = 7.0
 #: nats by which a richer law must be better: rounding of sums over large counts
 _BETTER = 1e-4
+#: nats that are too few to choose between laws
+_ROUGH = 1e-6
 #: longest Newton step in any parameter
 _LONGEST = 1.5
 #: the law without parameters, in which every other one ends
@@ -213,10 +215,10 @@ def fit_laws(
     if not law.parameters:
         return plain
     theta = _means(law)
-    alone = climb(data, law, EFFECTS[None], np.concatenate([plain.rate, theta]), tol)
+    alone = _roughly(data, law, EFFECTS[None], np.concatenate([plain.rate, theta]), tol)
     best = _better(plain, alone)
     if not effect.parameters:
-        return best
+        return _polished(data, best, tol)
     spread = [p.deviation for p in effect.parameters]
     # where differences between subjects are taken for effects, and where for the law's own
     for psi, start in (
@@ -224,8 +226,8 @@ def fit_laws(
         (_means(effect) + 0.6 * np.array(spread), alone.theta),
     ):
         x = np.concatenate([plain.rate, psi, start])
-        best = _better(best, climb(data, law, effect, x, tol))
-    return best
+        best = _better(best, _roughly(data, law, effect, x, tol))
+    return _polished(data, best, tol)
 
 
 def _one_by_one(data: RateData, effect: SubjectEffect, tol: float) -> LawFit:
@@ -237,9 +239,24 @@ def _one_by_one(data: RateData, effect: SubjectEffect, tol: float) -> LawFit:
     rate, middle = best.rate, _means(effect)
     for shift in (-1.0, 1.0):
         psi = middle + shift * np.array([p.deviation for p in effect.parameters])
-        found = climb(data, single, effect, np.concatenate([rate, psi]), tol)
+        found = _roughly(data, single, effect, np.concatenate([rate, psi]), tol)
         best = _better(best, found)
-    return best
+    return _polished(data, best, tol)
+
+
+def _roughly(
+    data: RateData, law: CountLaw, effect: SubjectEffect, start: Floats, tol: float
+) -> LawFit:
+    """A maximum as closely as a comparison of laws needs it: most of them are given up."""
+    return climb(data, law, effect, start, tol, least_gain=_ROUGH)
+
+
+def _polished(data: RateData, fit: LawFit, tol: float) -> LawFit:
+    """The maximum that was chosen, to the end."""
+    if fit.residual <= tol:
+        return fit
+    found = climb(data, fit.law, fit.effect, fit.x, tol)
+    return replace(found, history=np.concatenate([fit.history, found.history]))
 
 
 def _means(law: CountLaw | SubjectEffect) -> Floats:
@@ -258,8 +275,12 @@ def climb(
     tol: float,
     free: Indices | None = None,
     target: Target | None = None,
+    least_gain: float = 0.0,
 ) -> LawFit:
-    """Newton steps in the free parameters, uphill along every axis of the Hessian."""
+    """Newton steps in the free parameters, uphill along every axis of the Hessian.
+
+    They end where scores per event are at most `tol`, or a step promises less than `least_gain`.
+    """
     target = data.target(law, effect) if target is None else target
     low, high = data.limits(law, effect)
     free = np.arange(len(low)) if free is None else free
@@ -273,6 +294,8 @@ def climb(
         if residual <= tol:
             break
         moved = _step(gradient[inside], hessian[np.ix_(inside, inside)])
+        if gradient[inside] @ moved < least_gain:
+            break
         new = x.copy()
         for _ in range(30):
             new[inside] = np.clip(x[inside] + moved, low[inside], high[inside])

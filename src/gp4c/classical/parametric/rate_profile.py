@@ -16,6 +16,9 @@ from gp4c.classical.parametric.rate_curves import Derived
 from gp4c.classical.parametric.rate_fit import LawFit, RateData, Target, climb
 from gp4c.classical.visit_cells import Floats
 
+#: nats that are too few to move the end of an interval
+_LEAST_GAIN = 1e-10
+
 
 def covariances(data: RateData, fit: LawFit) -> tuple[Floats, Floats, Floats]:
     """Covariance of x: inverse information, sandwich over subjects, jackknife; (P, P) each.
@@ -87,11 +90,15 @@ def _shift(
             if not low < y < high:
                 return 1e9
             last[1] = y
-            found = climb(data, fit.law, fit.effect, last, 1e-7, np.delete(every, 1), target)
+            found = climb(
+                data, fit.law, fit.effect, last, 1e-7, np.delete(every, 1), target, _LEAST_GAIN
+            )
             last[:] = found.x  # a good guess for the next
         else:
             held = _held(target, parameter.held, y, bool(data.curve.limits))
-            found = climb(data, fit.law, fit.effect, last, 1e-7, np.delete(every, 0), held)
+            found = climb(
+                data, fit.law, fit.effect, last, 1e-7, np.delete(every, 0), held, _LEAST_GAIN
+            )
             last[1:] = found.x[1:]
         return fit.value - found.value - allowed
 
