@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -114,3 +115,22 @@ def sequence_order(
         keys = np.concatenate([cells, *(key[members][None] for key in subject_keys)])[::-1]
         pieces.append(members[np.lexsort(keys)] if len(keys) else members)
     return np.concatenate(pieces)
+
+
+def natural_key(label: object) -> tuple[tuple[int, float, str], ...]:
+    """Sorting key that reads numbers in texts: ``5 mg`` comes before ``10 mg``.
+
+    Numbers come before texts; upper and lower case count only where nothing else differs.
+
+    Examples
+    --------
+    >>> from gp4c.data.ordering import natural_key
+    >>> sorted(["10 mg", "placebo", "5 mg"], key=natural_key)
+    ['5 mg', '10 mg', 'placebo']
+    """
+    if isinstance(label, int | float | np.number):
+        return ((0, float(label), ""),)
+    text = str(label)
+    pieces = re.split(r"(\d+(?:\.\d+)?)", text)
+    parts = [(0, float(p), "") if k % 2 else (1, 0.0, p.casefold()) for k, p in enumerate(pieces)]
+    return (*(part for part in parts if part != (1, 0.0, "")), (2, 0.0, text))

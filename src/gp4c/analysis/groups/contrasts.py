@@ -1,0 +1,119 @@
+r"""Statistics of labellings: what differs between groups, divided by its error between subjects.
+
+With residuals M (K, B) of subjects, exposures E (K, B) and weights w over the columns, group g of
+one stratum has the score
+
+.. math::  U_g = \sum_k \psi_{kg}, \qquad
+           \psi_{kg} = \sum_b w_b (1\{k \in g\} - \bar z_{gb}) M_{kb}, \qquad
+           \bar z_{gb} = \sum_{k \in g} E_{kb} \Big/ \sum_k E_{kb} .
+
+Scores and their covariances :math:`V_{gh} = \sum_k \psi_{kg} \psi_{kh}` add up over strata; the
+statistic is Uᵀ V⁺ U. Multiplied out, everything is a product of the matrix of memberships with
+few columns, so that ten thousand labellings take milliseconds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Labels = NDArray[np.integer]
+
+#: variances below this share of the largest are zero
+_SMALL = 1e-10
+
+
+def score_statistics(
+    residual: Floats,
+    exposure: Floats,
+    weights: Floats,
+    strata: Indices,
+    labels: Labels,
+    n_groups: int,
+    trend: Floats | None = None,
+) -> Floats:
+    """Uᵀ V⁺ U of each labelling, (P,).
+
+    Parameters
+    ----------
+    weights : (B,)
+    labels : (P, K)
+        Groups 0 … G − 1; the last is left out, as the scores of all groups sum to zero.
+    trend : (G,), optional
+        Scores x of the groups: the statistic of Σ_g x_g U_g alone, (xᵀU)² / xᵀVx.
+    """
+    total, covariance = score_moments(residual, exposure, weights, strata, labels, n_groups)
+    return _form(total, covariance, trend)
+
+
+def score_moments(
+    residual: Floats,
+    exposure: Floats,
+    weights: Floats,
+    strata: Indices,
+    labels: Labels,
+    n_groups: int,
+) -> tuple[Floats, Floats]:
+    """U (P, G − 1) and V (P, G − 1, G − 1) of each labelling."""
+    weighted = residual * weights
+    q = n_groups - 1
+    total, covariance = np.zeros((len(labels), q)), np.zeros((len(labels), q, q))
+    for stratum in np.unique(strata):
+        some = np.flatnonzero(strata == stratum)
+        part, summed = weighted[some], weighted[some].sum(axis=1)
+        members = [(labels[:, some] == g).astype(np.float64) for g in range(q)]
+        means = [member @ _shares(exposure[some]) for member in members]
+        crossed = [member @ (summed[:, None] * part) for member in members]
+        outer = part.T @ part
+        for g, (member, mean) in enumerate(zip(members, means, strict=True)):
+            total[:, g] += member @ summed - mean @ part.sum(axis=0)
+            covariance[:, g, g] += member @ summed**2
+            for h in range(q):
+                covariance[:, g, h] -= (crossed[g] * means[h] + crossed[h] * mean).sum(axis=1)
+                covariance[:, g, h] += ((mean @ outer) * means[h]).sum(axis=1)
+    return total, covariance
+
+
+def column_statistics(
+    residual: Floats, exposure: Floats, strata: Indices, labels: Labels, n_groups: int
+) -> Floats:
+    """Uᵀ V⁺ U of each column by itself, (P, B)."""
+    q, n_columns = n_groups - 1, residual.shape[1]
+    total = np.zeros((len(labels), n_columns, q))
+    covariance = np.zeros((len(labels), n_columns, q, q))
+    for stratum in np.unique(strata):
+        some = np.flatnonzero(strata == stratum)
+        part, square = residual[some], residual[some] ** 2
+        members = [(labels[:, some] == g).astype(np.float64) for g in range(q)]
+        means = [member @ _shares(exposure[some]) for member in members]
+        squares = [member @ square for member in members]
+        for g, mean in enumerate(means):
+            total[:, :, g] += members[g] @ part - mean * part.sum(axis=0)
+            covariance[:, :, g, g] += squares[g]
+            for h in range(q):
+                both = squares[g] * means[h] + squares[h] * mean
+                covariance[:, :, g, h] += mean * means[h] * square.sum(axis=0) - both
+    return _form(total, covariance, None)
+
+
+def _shares(exposure: Floats) -> Floats:
+    """Each subject's share of the exposure of its stratum, column by column."""
+    total = exposure.sum(axis=0)
+    return np.asarray(exposure / np.where(total > 0, total, 1.0))
+
+
+def _form(vector: Floats, matrix: Floats, trend: Floats | None) -> Floats:
+    """Uᵀ V⁺ U for stacks, or (xᵀU)² / xᵀVx; directions without variance are left out."""
+    if trend is not None:
+        x = trend[:-1] - trend[-1]
+        vector, matrix = (vector @ x)[..., None], ((matrix @ x) @ x)[..., None, None]
+    if vector.shape[-1] == 1:
+        value, variance = vector[..., 0], matrix[..., 0, 0]
+        good = variance > 0
+        return np.asarray(np.where(good, value**2 / np.where(good, variance, 1.0), 0.0))
+    values, vectors = np.linalg.eigh(matrix)
+    rotated = np.einsum("...qr,...q->...r", vectors, vector)
+    good = values > _SMALL * values.max(axis=-1, keepdims=True, initial=1e-300)
+    return np.asarray(np.where(good, rotated**2 / np.where(good, values, 1.0), 0.0).sum(axis=-1))
