@@ -29,6 +29,7 @@ BENCHMARKS = (
     "judge",
     "shapes",
     "burst_calibration",
+    "false_evidence",
 )
 
 

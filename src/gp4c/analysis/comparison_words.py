@@ -31,8 +31,8 @@ _ASKS = {
     ("trend", "early"): "whether the rate rises or falls with the score, above all early on",
     ("trend", "late"): "whether the rate rises or falls with the score, above all late",
     ("curve", "even"): "whether the mean numbers of events so far differ at any time",
-    ("any", "even"): "whether there is a difference at all: in level, early, late, or in the "
-    "mean numbers so far",
+    ("any", "even"): "whether there is a difference at all: in level, early, late, of rates that "
+    "cross, or in the mean numbers so far",
 }
 
 
@@ -136,8 +136,8 @@ def _evidence(probabilities: dict[str, float]) -> str:
     """Which of the three accounts the data speak for, in one sentence."""
     order = sorted(probabilities, key=lambda name: -probabilities[name])
     best, *others = order
-    rest = ", ".join(f"{_ACCOUNTS[name]} {_probability(probabilities[name])}" for name in others)
-    sure = f"probability {_probability(probabilities[best])}; {rest}"
+    rest = ", ".join(f"{_ACCOUNTS[name]} {_share(probabilities[name])}" for name in others)
+    sure = f"probability {_share(probabilities[best])}; {rest}"
     if probabilities[best] < LEANING:
         return f"The data do not tell the accounts apart ({_ACCOUNTS[best]}: {sure})."
     verb = "speak for" if probabilities[best] >= SURE else "lean to"
@@ -170,6 +170,13 @@ def _disagreement(p_value: float, probabilities: dict[str, float], test: str) ->
             "evidence, since data like these are hardly less likely with one common curve."
         ]
     return []
+
+
+def _share(value: float) -> str:
+    """A probability to what its evidences are known, a few hundredths."""
+    if not 0.005 <= value < 0.995:
+        return "below 0.01" if value < 0.5 else "above 0.99"
+    return f"{value:.2f}"
 
 
 def _ratio(value: Any) -> str:

@@ -15,14 +15,21 @@ statistic is asymptotically free of nuisance, so the level holds approximately.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.analysis.groups.bin_scores import SubjectScores, subject_scores
-from gp4c.analysis.groups.contrasts import column_statistics, score_statistics
-from gp4c.analysis.groups.labellings import every_labelling, n_labellings, random_labellings
+from gp4c.analysis.groups.contrasts import column_statistics, joint_watch, score_statistics
+from gp4c.analysis.groups.labellings import (
+    cell_table,
+    every_labelling,
+    log_labellings,
+    n_labellings,
+    random_labellings,
+)
 
 __all__ = [
     "PermutationTest",
@@ -44,7 +51,7 @@ ENUMERATED = 10_000
 TESTS = ("level", "curve", "trend", "any")
 WEIGHTS = ("even", "early", "late")
 #: statistics whose largest is the test "any"
-PARTS = ("level", "early", "late", "curve")
+PARTS = ("level", "early", "late", "crossing", "curve")
 
 
 @dataclass(frozen=True)
@@ -56,19 +63,24 @@ class PermutationTest:
     statistic : float
         Of the test; for "any" the largest of its parts as a normal deviate with the same p-value.
     p_value : float
-    n_labellings : int
-        Different ways to label the subjects within their cells.
     exact : bool
-        Whether all of them were taken.
+        Whether all labellings were taken.
+    table : (C, G)
+        Subjects of each group in the cells within which labels were exchanged.
     parts : dict
         p-values of the parts of "any", each by itself.
     """
 
     statistic: float
     p_value: float
-    n_labellings: int
     exact: bool
+    table: NDArray[np.integer] = field(repr=False)
     parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def n_labellings(self) -> int:
+        """Different ways to label the subjects within their cells."""
+        return n_labellings(self.table)
 
 
 def statistics(
@@ -85,9 +97,9 @@ def statistics(
     ----------
     groups : (P, K)
         Labels 0 … G − 1 of the subjects in each labelling.
-    part : {"level", "early", "late", "curve"}
+    part : {"level", "early", "late", "crossing", "curve"}
         The studentised score with weights over time; or the square of the studentised difference
-        of the mean numbers so far, averaged over the time watched.
+        of the mean numbers so far, averaged over the time in which groups were watched together.
     trend : (G,), optional
         Scores of the groups: the score in their direction alone.
     """
@@ -100,7 +112,8 @@ def statistics(
             each = column_statistics(
                 scores.so_far, scores.expected_so_far, scores.strata, some, number
             )
-            parts.append(each @ scores.watched / scores.watched.sum())
+            time = joint_watch(scores.watched, scores.strata, some, number)
+            parts.append((each * time).sum(axis=1) / np.maximum(time.sum(axis=1), 1e-300))
             continue
         weights = scores.time_weights("even" if part == "level" else part)
         parts.append(score_statistics(
@@ -141,8 +154,8 @@ def permutation_test(
     """
     parts = PARTS if kind == "any" else ("curve",) if kind == "curve" else (_part(weights),)
     cells = scores.strata if blocks is None else crossed(scores.strata, blocks)
-    number = n_labellings(groups, cells)
-    exact = number <= max(ENUMERATED, n_permutations)
+    table = cell_table(groups, cells)
+    exact = log_labellings(table) <= math.log(max(ENUMERATED, n_permutations)) + 1e-9
     observed, permuted = _all_statistics(
         scores, groups, cells, parts, trend if kind == "trend" else None,
         None if exact else n_permutations, rng,
@@ -154,13 +167,13 @@ def permutation_test(
         [_tails(row, one[None])[0] for row, one in zip(permuted, observed, strict=True)]
     )
     if kind != "any":
-        return PermutationTest(float(observed[0]), float(each[0]), number, exact)
+        return PermutationTest(float(observed[0]), float(each[0]), exact, table)
     from scipy.special import ndtri
 
     best = each.min()
     p_value = float((tails.min(axis=0) <= best * (1 + 1e-12)).mean())
     by_name = dict(zip(parts, each.tolist(), strict=True))
-    return PermutationTest(float(-ndtri(best / 2)), p_value, number, exact, by_name)
+    return PermutationTest(float(-ndtri(best / 2)), p_value, exact, table, by_name)
 
 
 def permutation_p_value(

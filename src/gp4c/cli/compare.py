@@ -149,9 +149,11 @@ def _text(found: Comparison) -> str:
 
 def _json(found: Comparison) -> str:
     import json
+    import math
 
     from gp4c import __version__
     from gp4c.analysis.comparison_words import conclusions
+    from gp4c.analysis.groups.labellings import log_labellings
     from gp4c.cli.fit import facts
 
     tested, result = found.tested, found.tested.overall
@@ -167,7 +169,7 @@ def _json(found: Comparison) -> str:
         "statistic": found.statistic,
         "p_value": found.p_value,
         "parts": result.parts,
-        "n_labellings": result.n_labellings,
+        "log10_labellings": log_labellings(result.table) / math.log(10.0),
         "exact": result.exact,
         "log_bayes_factor": None if found.hypotheses is None else found.log_bayes_factor,
         "hypotheses": _hypotheses(found),

@@ -162,7 +162,7 @@ def test_words_and_tables(two):
 def answer(p_value, same, factor, test="level", weights="even"):
     """As much of a comparison as its words about test and evidence need."""
     strata = SimpleNamespace(name="centre", levels=["x", "y", "z"])
-    overall = PermutationTest(1.0, p_value, 210, exact=False)
+    overall = PermutationTest(1.0, p_value, False, np.array([[4, 6]]))
     return SimpleNamespace(
         p_value=p_value, test=test, groups=["a", "b"], hypotheses="some",
         probabilities={"same": same, "factor": factor, "curves": 1 - same - factor},
@@ -180,13 +180,13 @@ def test_test_and_probabilities_are_explained_and_disagreement_is_pointed_out():
     assert "p = 0.2149 (99 permutations of subjects within 3 strata of centre)" in only_evidence
     assert "It keeps ratios of rates from 0.25 to infinity (95%); at 0.50" in only_evidence
     assert (
-        "The data speak for a curve of its own for each group (probability 0.960; one shape at "
-        "different levels 0.030, one common curve 0.010)."
+        "The data speak for a curve of its own for each group (probability 0.96; one shape at "
+        "different levels 0.03, one common curve 0.01)."
     ) in only_evidence
     assert "whether a group has more events" in only_evidence
     assert "Here only the probabilities speak for a difference" in only_evidence
     only_test = " ".join(conclusions(answer(0.01, 0.8, 0.1)))
-    assert "The data lean to one common curve (probability 0.800; " in only_test
+    assert "The data lean to one common curve (probability 0.80; " in only_test
     assert "Here only the test" in only_test
     neither = conclusions(answer(0.4, 0.4, 0.35))
     assert any(line.startswith("The data do not tell the accounts apart") for line in neither)

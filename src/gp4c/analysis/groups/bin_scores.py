@@ -41,8 +41,8 @@ class SubjectScores:
     so_far, expected_so_far : (K, B)
         Events minus those expected until the end of the bin, and those expected, of the subjects
         watched there; weighted by 1 / (1 + v · expected so far).
-    watched : (B,)
-        Time that all subjects were watched in the bins.
+    watched : (K, B)
+        Time that subjects were watched in the bins.
     frailty_variance : float
         Moment estimate v behind the weights c_k = 1 / (1 + v R_k).
     """
@@ -58,7 +58,7 @@ class SubjectScores:
     frailty_variance: float
 
     def time_weights(self, when: str) -> Floats:
-        """Weights w_b: 1, or from 1 down to 0 ("early") or up from 0 ("late").
+        """Weights w_b: 1, or from 1 to 0 ("early"), 0 to 1 ("late"), −1 to 1 ("crossing").
 
         Time is the share of the events expected so far of all that are expected in the data.
         """
@@ -66,7 +66,8 @@ class SubjectScores:
         if when == "even" or expected.sum() <= 0:
             return np.ones(len(expected))
         share = (np.cumsum(expected) - expected / 2) / expected.sum()
-        return np.asarray(share if when == "late" else 1.0 - share)
+        each = {"early": 1.0 - share, "late": share, "crossing": 2.0 * share - 1.0}
+        return np.asarray(each[when])
 
 
 def subject_scores(
@@ -114,7 +115,7 @@ def subject_scores(
     return SubjectScores(
         edges, strata, rate, weights[:, None] * residual,
         weights[:, None] * _by_subject(at_risk, subject, n_subjects),
-        so_far, expected_so_far, watched.sum(axis=0), variance,
+        so_far, expected_so_far, watched, variance,
     )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ Labels = NDArray[np.integer]
 
 #: variances below this share of the largest are zero
 _SMALL = 1e-10
+#: and so are those below this share of the residuals' squares
+_ROUNDING = 1e-12
 
 
 def score_statistics(
@@ -45,7 +47,8 @@ def score_statistics(
         Scores x of the groups: the statistic of Σ_g x_g U_g alone, (xᵀU)² / xᵀVx.
     """
     total, covariance = score_moments(residual, exposure, weights, strata, labels, n_groups)
-    return _form(total, covariance, trend)
+    size = (np.abs(residual * weights).sum(axis=1) ** 2).sum()
+    return _form(total, covariance, np.asarray(size), trend)
 
 
 def score_moments(
@@ -95,7 +98,24 @@ def column_statistics(
             for h in range(q):
                 both = squares[g] * means[h] + squares[h] * mean
                 covariance[:, :, g, h] += mean * means[h] * square.sum(axis=0) - both
-    return _form(total, covariance, None)
+    return _form(total, covariance, (residual**2).sum(axis=0), None)
+
+
+def joint_watch(watched: Floats, strata: Indices, labels: Labels, n_groups: int) -> Floats:
+    r"""Time in each column that tells of a difference, (P, B).
+
+    :math:`\sum_s W_s \sum_g q_{gs}(1 - q_{gs})`, W the time that the subjects of a stratum were
+    watched and q the groups' shares of it: nothing where one group is left.
+    """
+    result = np.zeros((len(labels), watched.shape[1]))
+    for stratum in np.unique(strata):
+        some = np.flatnonzero(strata == stratum)
+        total = watched[some].sum(axis=0)
+        result += total
+        for g in range(n_groups):
+            mine = (labels[:, some] == g).astype(np.float64) @ watched[some]
+            result -= mine**2 / np.where(total > 0, total, 1.0)
+    return np.maximum(result, 0.0)
 
 
 def _shares(exposure: Floats) -> Floats:
@@ -104,16 +124,21 @@ def _shares(exposure: Floats) -> Floats:
     return np.asarray(exposure / np.where(total > 0, total, 1.0))
 
 
-def _form(vector: Floats, matrix: Floats, trend: Floats | None) -> Floats:
-    """Uᵀ V⁺ U for stacks, or (xᵀU)² / xᵀVx; directions without variance are left out."""
+def _form(vector: Floats, matrix: Floats, size: Floats, trend: Floats | None) -> Floats:
+    """Uᵀ V⁺ U for stacks, or (xᵀU)² / xᵀVx; directions without variance are left out.
+
+    `size` is what a variance could be at most: one that is much smaller is rounding, as where all
+    counts lie in one interval and nothing is known about early and late.
+    """
     if trend is not None:
-        x = trend[:-1] - trend[-1]
+        x = (trend[:-1] - trend[-1]) / np.ptp(trend)
         vector, matrix = (vector @ x)[..., None], ((matrix @ x) @ x)[..., None, None]
     if vector.shape[-1] == 1:
         value, variance = vector[..., 0], matrix[..., 0, 0]
-        good = variance > 0
+        good = variance > _ROUNDING * size
         return np.asarray(np.where(good, value**2 / np.where(good, variance, 1.0), 0.0))
     values, vectors = np.linalg.eigh(matrix)
     rotated = np.einsum("...qr,...q->...r", vectors, vector)
-    good = values > _SMALL * values.max(axis=-1, keepdims=True, initial=1e-300)
+    least = np.maximum(_SMALL * values.max(axis=-1, initial=0.0), _ROUNDING * size)
+    good = values > least[..., None]
     return np.asarray(np.where(good, rotated**2 / np.where(good, values, 1.0), 0.0).sum(axis=-1))

@@ -4,7 +4,8 @@ The hypothesis "the rate of group g is e^{δ x_g} times a common one" is tested 
 curve: exposures of the groups are multiplied by e^{δ x_g}, and the scores follow. The interval has
 the δ whose p-value is above α. At δ = 0 it is the test itself, with the same permutations: p ≤ α if
 and only if the interval leaves out the ratio 1. At other δ subjects are not exchangeable but for
-their means, and the studentised statistic keeps the level approximately.
+their means, and the studentised statistic keeps the level approximately. With many subjects its
+law is χ² with one degree of freedom, which then stands for permutations at δ ≠ 0.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.analysis.groups.bin_scores import SubjectScores, subject_scores
-from gp4c.analysis.groups.contrasts import score_moments
+from gp4c.analysis.groups.contrasts import score_moments, score_statistics
 from gp4c.analysis.permutation import permutation_test
 
 Floats = NDArray[np.float64]
@@ -24,6 +25,8 @@ Indices = NDArray[np.intp]
 
 #: log ratios beyond these count as 0 and infinity; accuracy of an end; first step of the search
 _FARTHEST, _ACCURACY, _STEP = 12.0, 1e-3, 0.5
+#: subjects times permutations beyond which only δ = 0 is permuted
+_MOST_LABELS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,11 @@ class ShiftedTest:
     seed: int = 0
 
     def p_value(self, delta: float) -> float:
-        """Permutation p-value of the log ratio δ."""
+        """The p-value of the log ratio δ."""
+        if delta != 0 and len(self.groups) * self.n_permutations > _MOST_LABELS:
+            from scipy.special import chdtrc
+
+            return float(chdtrc(1, self._statistic(delta)))
         return permutation_test(
             self._scores(delta), self.groups, kind="trend" if self.is_trend else "level",
             weights=self.when, trend=self.direction, blocks=self.blocks,
@@ -68,6 +75,14 @@ class ShiftedTest:
             len(self.direction),
         )  # fmt: skip
         return float(total[0] @ (self.direction[:-1] - self.direction[-1]))
+
+    def _statistic(self, delta: float) -> float:
+        at = self._scores(delta)
+        found = score_statistics(
+            at.residual, at.exposure, at.time_weights(self.when), at.strata, self.groups[None],
+            len(self.direction), self.direction,
+        )  # fmt: skip
+        return float(found[0])
 
     def estimate(self) -> float:
         """The δ at which the score is zero; ±∞ where no δ is large enough."""

@@ -21,15 +21,30 @@ Indices = NDArray[np.intp]
 Labels = NDArray[np.integer]
 
 
-def n_labellings(groups: Indices, cells: Indices) -> int:
+def cell_table(groups: Indices, cells: Indices) -> Labels:
+    """Subjects of each group in each cell, (C, G)."""
+    _, cell = np.unique(cells, return_inverse=True)
+    table = np.zeros((int(cell.max()) + 1, int(groups.max()) + 1), dtype=np.intp)
+    np.add.at(table, (cell, groups), 1)
+    return table
+
+
+def n_labellings(table: Labels) -> int:
     """Number of different labellings, the given one included; exact, however large."""
     total = 1
-    for cell in np.unique(cells):
+    for row in table.tolist():
         left = 0
-        for number in np.bincount(groups[cells == cell]).tolist():
+        for number in row:
             left += number
             total *= math.comb(left, number)
     return total
+
+
+def log_labellings(table: Labels) -> float:
+    """Logarithm of the number of labellings, which is quick also for millions of subjects."""
+    from scipy.special import gammaln
+
+    return float(gammaln(table.sum(axis=1) + 1).sum() - gammaln(table + 1).sum())
 
 
 def every_labelling(groups: Indices, cells: Indices) -> Labels:

@@ -22,7 +22,7 @@ from gp4c.analysis.groups.group_columns import (
     trend_scores,
 )
 from gp4c.analysis.groups.inversion import ShiftedTest
-from gp4c.analysis.groups.labellings import n_labellings
+from gp4c.analysis.groups.labellings import cell_table
 from gp4c.analysis.permutation import TESTS, WEIGHTS, PermutationTest, crossed, permutation_test
 from gp4c.data.checks import check_choice
 from gp4c.exceptions import PanelDataError
@@ -136,7 +136,7 @@ class PanelTest:
         cells = self.blocks.codes
         if self.strata is not None:
             cells = crossed(self.strata.codes, cells)
-        if n_labellings(self.groups.codes, cells) == 1:
+        if np.all((cell_table(self.groups.codes, cells) > 0).sum(axis=1) < 2):
             raise PanelDataError(
                 f"no block of {self.blocks.name!r} has two groups of {self.groups.name!r}: there "
                 "is nothing to permute"

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from classical_panels import random_panel
 from gp4c.analysis.groups.bin_scores import subject_scores
-from gp4c.analysis.groups.contrasts import column_statistics, score_statistics
+from gp4c.analysis.groups.contrasts import column_statistics, joint_watch, score_statistics
 
 
 def influences(residual, exposure, weights, strata, labels, n_groups):
@@ -54,6 +54,17 @@ def test_columns_by_themselves_are_the_same_form(n_groups, n_strata):
         assert_allclose(found[:, b], alone, rtol=1e-8)
 
 
+def test_time_counts_while_groups_are_watched_together():
+    watched = np.array([[2.0, 0.0, 1.0], [2.0, 3.0, 0.0], [0.0, 3.0, 3.0], [4.0, 0.0, 0.0]])
+    labels = np.array([[0, 0, 1, 1]])
+    # 8 units shared 4 : 4; 6 shared 3 : 3; 4 shared 1 : 3
+    expected = [8 * 2 / 4, 6 * 2 / 4, 4 * 2 * 3 / 16]
+    assert_allclose(joint_watch(watched, np.zeros(4, dtype=int), labels, 2)[0], expected)
+    # strata by themselves: only the first bin has two groups in one of them
+    apart = joint_watch(watched, np.array([0, 1, 1, 0]), labels, 2)[0]
+    assert_allclose(apart, [6 * 2 * 2 * 4 / 36, 6 * 2 / 4, 0.0])
+
+
 def test_the_statistic_is_the_robust_log_rank_score():
     # everybody watched all the time, one bin: U² / Σψ², with ψ the centred weighted residual
     rng = np.random.default_rng(4)
@@ -66,6 +77,19 @@ def test_the_statistic_is_the_robust_log_rank_score():
         scores.residual, scores.exposure, np.ones(1), scores.strata, groups[None], 2
     )
     assert_allclose(found[0], psi.sum() ** 2 / (psi**2).sum(), rtol=1e-9)
+
+
+def test_rounding_is_no_difference():
+    # counts of one interval for all say nothing about early and late
+    rng = np.random.default_rng(4)
+    n, groups = 40, np.arange(40)[None] % 2
+    count = rng.poisson(3.0, n).astype(float)
+    scores = subject_scores(np.zeros(n), np.ones(n), count, np.ones(n), np.arange(n), n)
+    assert len(scores.edges) > 3
+    weights = scores.time_weights("crossing")
+    args = scores.residual, scores.exposure, weights, scores.strata
+    assert score_statistics(*args, groups, 2)[0] == 0.0
+    assert score_statistics(*args, np.arange(40)[None] % 3, 3)[0] == 0.0
 
 
 def test_groups_may_be_named_in_any_order():

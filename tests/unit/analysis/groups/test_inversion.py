@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gp4c
+from gp4c.analysis.groups import inversion
 from gp4c.analysis.groups.inversion import ShiftedTest
 from gp4c.analysis.groups.panel_test import PanelTest
 
@@ -63,6 +64,17 @@ def test_intervals_have_no_end_where_the_data_give_none():
     assert one_sided[1] < 0
     few = shifted([1, 2, 0, 1], [0, 0, 1, 1]).interval(0.95)  # six labellings: p ≥ 1/3 or so
     assert few == (-np.inf, np.inf)
+
+
+def test_many_subjects_need_no_permutations(monkeypatch):
+    rng = np.random.default_rng(2)
+    groups = np.repeat([0, 1], 150)
+    count = rng.poisson(np.where(groups == 0, 3.0, 2.0) * rng.gamma(2.0, 0.5, 300))
+    test = shifted(count, groups)
+    permuted, p_value = test.interval(0.9), test.p_value(0.0)
+    monkeypatch.setattr(inversion, "_MOST_LABELS", 0)
+    assert_allclose(test.interval(0.9), permuted, atol=0.01)
+    assert test.p_value(0.0) == p_value
 
 
 def test_exposure_is_part_of_the_rate():

@@ -1,13 +1,19 @@
 """Labellings: counted by the multinomial formula, listed once each, drawn evenly within cells."""
 
 from itertools import permutations
-from math import comb, factorial
+from math import comb, factorial, log
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from gp4c.analysis.groups.labellings import every_labelling, n_labellings, random_labellings
+from gp4c.analysis.groups.labellings import (
+    cell_table,
+    every_labelling,
+    log_labellings,
+    n_labellings,
+    random_labellings,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,15 +28,18 @@ def test_all_labellings_are_the_distinct_permutations_within_cells(groups, cells
         if np.array_equal(cells[list(order)], cells)
     }
     listed = [tuple(row) for row in every_labelling(groups, cells)]
-    assert len(listed) == len(set(listed)) == n_labellings(groups, cells)
+    assert len(listed) == len(set(listed)) == n_labellings(cell_table(groups, cells))
     assert set(listed) == by_hand
 
 
 def test_large_numbers_of_labellings_are_exact():
     groups = np.repeat([0, 1, 2], [30, 40, 30])
     expected = factorial(100) // (factorial(30) ** 2 * factorial(40))
-    assert n_labellings(groups, np.zeros(100, dtype=np.intp)) == expected
-    assert n_labellings(np.tile([0, 1], 50), np.repeat(np.arange(25), 4)) == comb(4, 2) ** 25
+    table = cell_table(groups, np.zeros(100, dtype=np.intp))
+    assert n_labellings(table) == expected
+    assert log_labellings(table) == pytest.approx(float(log(expected)))
+    blocks = cell_table(np.tile([0, 1], 50), np.repeat(np.arange(25), 4))
+    assert n_labellings(blocks) == comb(4, 2) ** 25
 
 
 def test_random_labellings_stay_in_their_cells_and_are_evenly_spread():
