@@ -115,21 +115,22 @@ def _kept(found: Comparison) -> Iterator[str]:
         scores = ", ".join(f"{group} {few_digits(score)}" for group, score in each)
         yield (
             f"One unit of the score multiplies the rate by {_ratio(ratio)} (95% {_ratio(low)} to "
-            f"{_ratio(high)}, the factors that the test keeps); scores: {scores}"
+            f"{_ratio(high)}, the factors that the test does not reject); scores: {scores}"
         )
     elif len(found.groups) == 2:
         low, high = found.interval(0.95)
-        which = "It" if found.test in ("level", "trend") else "The test of more or fewer events"
+        which = "this test" if found.test in ("level", "trend") else "the test of the level"
+        ratio = tested.ratio(0, 1)
         yield (
-            f"{which} keeps ratios of rates from {_ratio(low)} to {_ratio(high)} (95%); at "
-            f"{_ratio(tested.ratio(0, 1))} it sees no difference"
+            f"Ratio of rates by {which}: {_ratio(ratio)} (95% {_ratio(low)} to {_ratio(high)}, the "
+            "ratios that it does not reject)"
         )
     elif len(found.pairs) <= MOST_PAIRS:
         rows = [
             f"{row.second} to {row.first} {_ratio(row.low)} to {_ratio(row.high)}"
             for row in found.intervals().itertuples()
         ]
-        yield f"Ratios of rates that tests of pairs keep (95%, Holm): {'; '.join(rows)}"
+        yield f"Ratios of rates that tests of pairs do not reject (95%, Holm): {'; '.join(rows)}"
 
 
 def _evidence(probabilities: dict[str, float]) -> str:
@@ -181,6 +182,8 @@ def _share(value: float) -> str:
 
 def _ratio(value: Any) -> str:
     """A ratio of rates, which may have no bound."""
+    if math.isnan(value):
+        return "unknown"
     if math.isinf(value):
         return "infinity"
     return f"{value:.2f}" if 0.095 <= value < 100 else f"{value:.2g}"

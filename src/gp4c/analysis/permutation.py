@@ -16,6 +16,7 @@ statistic is asymptotically free of nuisance, so the level holds approximately.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,6 +91,7 @@ def statistics(
     *,
     n_groups: int | None = None,
     trend: Floats | None = None,
+    at_least_poisson: bool = False,
 ) -> Floats:
     """Statistics of several labellings, (P,).
 
@@ -102,6 +104,8 @@ def statistics(
         of the mean numbers so far, averaged over the time in which groups were watched together.
     trend : (G,), optional
         Scores of the groups: the score in their direction alone.
+    at_least_poisson : bool
+        Whether the variance in that direction is not taken for smaller than that of Poisson counts.
     """
     number = int(groups.max()) + 1 if n_groups is None else n_groups
     chunk = max(1, _CHUNK // max(groups.shape[1] * number, 1))
@@ -117,7 +121,8 @@ def statistics(
             continue
         weights = scores.time_weights("even" if part == "level" else part)
         parts.append(score_statistics(
-            scores.residual, scores.exposure, weights, scores.strata, some, number, trend
+            scores.residual, scores.exposure, weights, scores.strata, some, number, trend,
+            scores.poisson if at_least_poisson else None,
         ))  # fmt: skip
     return np.concatenate(parts)
 
@@ -130,6 +135,7 @@ def permutation_test(
     weights: str = "even",
     trend: Floats | None = None,
     blocks: Indices | None = None,
+    at_least_poisson: bool = False,
     n_permutations: int = 9999,
     rng: np.random.Generator,
 ) -> PermutationTest:
@@ -151,29 +157,45 @@ def permutation_test(
         Scores of the groups, for "trend".
     blocks : (K,), optional
         Labels stay within these too.
+    at_least_poisson : bool
+        As in :func:`statistics`.
     """
     parts = PARTS if kind == "any" else ("curve",) if kind == "curve" else (_part(weights),)
     cells = scores.strata if blocks is None else crossed(scores.strata, blocks)
     table = cell_table(groups, cells)
     exact = log_labellings(table) <= math.log(max(ENUMERATED, n_permutations)) + 1e-9
-    observed, permuted = _all_statistics(
-        scores, groups, cells, parts, trend if kind == "trend" else None,
-        None if exact else n_permutations, rng,
-    )  # fmt: skip
+    number = int(groups.max()) + 1
+
+    def of(labels: NDArray[np.integer]) -> Floats:
+        return np.array([
+            statistics(
+                scores, labels, part, n_groups=number, trend=trend if kind == "trend" else None,
+                at_least_poisson=at_least_poisson,
+            )
+            for part in parts
+        ])  # fmt: skip
+
+    observed = of(groups[None])[:, 0]
+    n = None if exact else n_permutations
+    permuted = _permuted(of, groups, cells, n, rng)
     if not exact:
         permuted = np.concatenate([observed[:, None], permuted], axis=1)
-    tails = np.array([_tails(row, row) for row in permuted])
     each = np.array(
         [_tails(row, one[None])[0] for row, one in zip(permuted, observed, strict=True)]
     )
     if kind != "any":
         return PermutationTest(float(observed[0]), float(each[0]), exact, table)
+    by_name = dict(zip(parts, each.tolist(), strict=True))
+    return PermutationTest(*_largest(permuted, each), exact, table, by_name)
+
+
+def _largest(permuted: Floats, p_values: Floats) -> tuple[float, float]:
+    """The smallest of several p-values as a normal deviate, and the p-value of being so small."""
     from scipy.special import ndtri
 
-    best = each.min()
-    p_value = float((tails.min(axis=0) <= best * (1 + 1e-12)).mean())
-    by_name = dict(zip(parts, each.tolist(), strict=True))
-    return PermutationTest(float(-ndtri(best / 2)), p_value, exact, table, by_name)
+    best = p_values.min()
+    smallest = np.min([_tails(row, row) for row in permuted], axis=0)
+    return float(-ndtri(best / 2)), float((smallest <= best * (1 + 1e-12)).mean())
 
 
 def permutation_p_value(
@@ -199,34 +221,24 @@ def crossed(one: Indices, other: Indices) -> Indices:
     return found
 
 
-def _all_statistics(
-    scores: SubjectScores,
+def _permuted(
+    of: Callable[[NDArray[np.integer]], Floats],
     groups: Indices,
     cells: Indices,
-    parts: tuple[str, ...],
-    trend: Floats | None,
     n: int | None,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Statistics (J,) of the labels given, and (J, P) of `n` random labellings, or of all."""
+) -> Floats:
+    """Statistics (J, P) of `n` random labellings, or of all."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    number = int(groups.max()) + 1
-
-    def of(labels: NDArray[np.integer]) -> Floats:
-        return np.array(
-            [statistics(scores, labels, part, n_groups=number, trend=trend) for part in parts]
-        )
-
-    observed = of(groups[None])[:, 0]
     if n is None:
-        return observed, of(every_labelling(groups, cells))
+        return of(every_labelling(groups, cells))
     at_once = -(-n // max(1, effective_n_jobs(None)))
     chunk = max(1, min(at_once, _CHUNK // max(len(groups), 1)))
     found = Parallel()(
         delayed(of)(labels) for labels in random_labellings(groups, cells, n, chunk, rng)
     )
-    return observed, np.concatenate(found, axis=1)
+    return np.concatenate(found, axis=1)
 
 
 def _tails(values: Floats, at: Floats) -> Floats:

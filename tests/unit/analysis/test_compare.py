@@ -178,7 +178,7 @@ def answer(p_value, same, factor, test="level", weights="even"):
 def test_test_and_probabilities_are_explained_and_disagreement_is_pointed_out():
     only_evidence = " ".join(conclusions(answer(0.2149, 0.01, 0.03)))
     assert "p = 0.2149 (99 permutations of subjects within 3 strata of centre)" in only_evidence
-    assert "It keeps ratios of rates from 0.25 to infinity (95%); at 0.50" in only_evidence
+    assert "Ratio of rates by this test: 0.50 (95% 0.25 to infinity, the ratios" in only_evidence
     assert (
         "The data speak for a curve of its own for each group (probability 0.96; one shape at "
         "different levels 0.03, one common curve 0.01)."

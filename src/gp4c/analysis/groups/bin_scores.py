@@ -43,6 +43,8 @@ class SubjectScores:
         watched there; weighted by 1 / (1 + v · expected so far).
     watched : (K, B)
         Time that subjects were watched in the bins.
+    poisson : (K, B)
+        Variance that the residuals would have if counts were Poisson: the least there is.
     frailty_variance : float
         Moment estimate v behind the weights c_k = 1 / (1 + v R_k).
     """
@@ -55,6 +57,7 @@ class SubjectScores:
     so_far: Floats
     expected_so_far: Floats
     watched: Floats
+    poisson: Floats
     frailty_variance: float
 
     def time_weights(self, when: str) -> Floats:
@@ -108,14 +111,16 @@ def subject_scores(
     ratio = np.divide(count, total, out=np.ones_like(total), where=total > 0)
     residual = _by_subject((ratio - 1.0)[:, None] * mass, subject, n_subjects)
     watched = _by_subject(overlap, subject, n_subjects)
+    expected_in_bins = _by_subject(mass, subject, n_subjects)
     so_far, expected_so_far = _so_far(
-        residual, _by_subject(mass, subject, n_subjects),
+        residual, expected_in_bins,
         np.minimum(watched / np.diff(edges), 1.0), strata, variance,
     )  # fmt: skip
     return SubjectScores(
         edges, strata, rate, weights[:, None] * residual,
         weights[:, None] * _by_subject(at_risk, subject, n_subjects),
-        so_far, expected_so_far, watched, variance,
+        so_far, expected_so_far, watched,
+        weights[:, None] ** 2 * expected_in_bins, variance,
     )  # fmt: skip
 
 

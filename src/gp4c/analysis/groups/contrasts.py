@@ -35,6 +35,7 @@ def score_statistics(
     labels: Labels,
     n_groups: int,
     trend: Floats | None = None,
+    least: Floats | None = None,
 ) -> Floats:
     """Uᵀ V⁺ U of each labelling, (P,).
 
@@ -45,10 +46,19 @@ def score_statistics(
         Groups 0 … G − 1; the last is left out, as the scores of all groups sum to zero.
     trend : (G,), optional
         Scores x of the groups: the statistic of Σ_g x_g U_g alone, (xᵀU)² / xᵀVx.
+    least : (K, B), optional
+        Variances of the residuals, such as Poisson's, below which xᵀVx does not fall.
     """
     total, covariance = score_moments(residual, exposure, weights, strata, labels, n_groups)
     size = (np.abs(residual * weights).sum(axis=1) ** 2).sum()
-    return _form(total, covariance, np.asarray(size), trend)
+    if trend is None:
+        return _form(total, covariance, np.asarray(size))
+    x = (trend[:-1] - trend[-1]) / np.ptp(trend)
+    variance = covariance @ x @ x
+    if least is not None:
+        each = _column_covariance(least * weights**2, exposure, strata, labels, n_groups)
+        variance = np.maximum(variance, each.sum(axis=1) @ x @ x)
+    return _form((total @ x)[:, None], variance[:, None, None], np.asarray(size))
 
 
 def score_moments(
@@ -85,20 +95,33 @@ def column_statistics(
     """Uᵀ V⁺ U of each column by itself, (P, B)."""
     q, n_columns = n_groups - 1, residual.shape[1]
     total = np.zeros((len(labels), n_columns, q))
-    covariance = np.zeros((len(labels), n_columns, q, q))
     for stratum in np.unique(strata):
         some = np.flatnonzero(strata == stratum)
-        part, square = residual[some], residual[some] ** 2
+        part, share = residual[some], _shares(exposure[some])
+        for g in range(q):
+            member = (labels[:, some] == g).astype(np.float64)
+            total[:, :, g] += member @ part - (member @ share) * part.sum(axis=0)
+    covariance = _column_covariance(residual**2, exposure, strata, labels, n_groups)
+    return _form(total, covariance, (residual**2).sum(axis=0))
+
+
+def _column_covariance(
+    square: Floats, exposure: Floats, strata: Indices, labels: Labels, n_groups: int
+) -> Floats:
+    """Σ_k (1{k ∈ g} − z̄_gb)(1{k ∈ h} − z̄_hb) square_kb, (P, B, G − 1, G − 1)."""
+    q = n_groups - 1
+    result = np.zeros((len(labels), square.shape[1], q, q))
+    for stratum in np.unique(strata):
+        some = np.flatnonzero(strata == stratum)
         members = [(labels[:, some] == g).astype(np.float64) for g in range(q)]
         means = [member @ _shares(exposure[some]) for member in members]
-        squares = [member @ square for member in members]
+        squares = [member @ square[some] for member in members]
         for g, mean in enumerate(means):
-            total[:, :, g] += members[g] @ part - mean * part.sum(axis=0)
-            covariance[:, :, g, g] += squares[g]
+            result[:, :, g, g] += squares[g]
             for h in range(q):
                 both = squares[g] * means[h] + squares[h] * mean
-                covariance[:, :, g, h] += mean * means[h] * square.sum(axis=0) - both
-    return _form(total, covariance, (residual**2).sum(axis=0), None)
+                result[:, :, g, h] += mean * means[h] * square[some].sum(axis=0) - both
+    return result
 
 
 def joint_watch(watched: Floats, strata: Indices, labels: Labels, n_groups: int) -> Floats:
@@ -124,15 +147,12 @@ def _shares(exposure: Floats) -> Floats:
     return np.asarray(exposure / np.where(total > 0, total, 1.0))
 
 
-def _form(vector: Floats, matrix: Floats, size: Floats, trend: Floats | None) -> Floats:
-    """Uᵀ V⁺ U for stacks, or (xᵀU)² / xᵀVx; directions without variance are left out.
+def _form(vector: Floats, matrix: Floats, size: Floats) -> Floats:
+    """Uᵀ V⁺ U for stacks; directions without variance are left out.
 
     `size` is what a variance could be at most: one that is much smaller is rounding, as where all
     counts lie in one interval and nothing is known about early and late.
     """
-    if trend is not None:
-        x = (trend[:-1] - trend[-1]) / np.ptp(trend)
-        vector, matrix = (vector @ x)[..., None], ((matrix @ x) @ x)[..., None, None]
     if vector.shape[-1] == 1:
         value, variance = vector[..., 0], matrix[..., 0, 0]
         good = variance > _ROUNDING * size

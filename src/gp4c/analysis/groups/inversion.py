@@ -4,8 +4,10 @@ The hypothesis "the rate of group g is e^{δ x_g} times a common one" is tested 
 curve: exposures of the groups are multiplied by e^{δ x_g}, and the scores follow. The interval has
 the δ whose p-value is above α. At δ = 0 it is the test itself, with the same permutations: p ≤ α if
 and only if the interval leaves out the ratio 1. At other δ subjects are not exchangeable but for
-their means, and the studentised statistic keeps the level approximately. With many subjects its
-law is χ² with one degree of freedom, which then stands for permutations at δ ≠ 0.
+their means, and the studentised statistic keeps the level approximately. There its variance is not
+taken for smaller than that of Poisson counts, and the p-value not for smaller than that of a χ²
+variable with one degree of freedom: a group without events has no scatter of its own. With many
+subjects that law stands for permutations at δ ≠ 0.
 """
 
 from __future__ import annotations
@@ -57,15 +59,21 @@ class ShiftedTest:
 
     def p_value(self, delta: float) -> float:
         """The p-value of the log ratio δ."""
-        if delta != 0 and len(self.groups) * self.n_permutations > _MOST_LABELS:
+        along = self.is_trend or delta != 0  # the same statistic for two groups
+        from_law = 0.0
+        if delta != 0:
             from scipy.special import chdtrc
 
-            return float(chdtrc(1, self._statistic(delta)))
-        return permutation_test(
-            self._scores(delta), self.groups, kind="trend" if self.is_trend else "level",
+            from_law = float(chdtrc(1, self._statistic(delta)))
+            if len(self.groups) * self.n_permutations > _MOST_LABELS:
+                return from_law
+        found = permutation_test(
+            self._scores(delta), self.groups, kind="trend" if along else "level",
             weights=self.when, trend=self.direction, blocks=self.blocks,
-            n_permutations=self.n_permutations, rng=np.random.default_rng(self.seed),
-        ).p_value  # fmt: skip
+            at_least_poisson=delta != 0, n_permutations=self.n_permutations,
+            rng=np.random.default_rng(self.seed),
+        )  # fmt: skip
+        return max(found.p_value, from_law)
 
     def score(self, delta: float) -> float:
         """xᵀU at δ: positive where δ is too small."""
@@ -80,12 +88,14 @@ class ShiftedTest:
         at = self._scores(delta)
         found = score_statistics(
             at.residual, at.exposure, at.time_weights(self.when), at.strata, self.groups[None],
-            len(self.direction), self.direction,
+            len(self.direction), self.direction, at.poisson,
         )  # fmt: skip
         return float(found[0])
 
     def estimate(self) -> float:
-        """The δ at which the score is zero; ±∞ where no δ is large enough."""
+        """The δ at which the score is zero; ±∞ where no δ is large enough, NaN without events."""
+        if not self.rows[2].any():
+            return float("nan")
         low, high = -_FARTHEST / self._unit, _FARTHEST / self._unit
         if self.score(low) <= 0:
             return -np.inf

@@ -44,6 +44,25 @@ def test_the_statistic_is_a_quadratic_form_of_influences(n_groups, n_strata):
 
 
 @pytest.mark.parametrize(("n_groups", "n_strata"), [(2, 1), (3, 2)])
+def test_the_variance_does_not_fall_below_the_least(n_groups, n_strata):
+    residual, exposure, strata, labels = problem(3, n_groups, n_strata)
+    weights, trend = np.array([1.0, 0.6, 0.2]), np.array([0.0, 1.0, 5.0])[:n_groups]
+    args = residual, exposure, weights, strata, labels, n_groups, trend
+    for size in (1e-6, 1e6):
+        least = size * np.random.default_rng(0).uniform(1, 2, residual.shape)
+        found = score_statistics(*args, least)
+        for labelling, value in zip(labels, found, strict=True):
+            one = influences(residual, exposure, weights, strata, labelling, n_groups) @ trend
+            variance = sum(
+                (influences(np.eye(3)[[b] * 14], exposure, weights, strata, labelling, n_groups)
+                 @ trend) ** 2 @ least[:, b]
+                for b in range(3)
+            )  # fmt: skip
+            expected = one.sum() ** 2 / max((one**2).sum(), variance)
+            assert_allclose(value, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize(("n_groups", "n_strata"), [(2, 1), (3, 2)])
 def test_columns_by_themselves_are_the_same_form(n_groups, n_strata):
     residual, exposure, strata, labels = problem(2, n_groups, n_strata)
     found = column_statistics(residual, exposure, strata, labels, n_groups)

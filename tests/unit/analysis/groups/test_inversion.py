@@ -59,9 +59,12 @@ def test_intervals_have_no_end_where_the_data_give_none():
     groups = np.repeat([0, 1], 8)
     none = shifted(np.zeros(16), groups).interval(0.95)
     assert none == (-np.inf, np.inf)
+    assert np.isnan(shifted(np.zeros(16), groups).estimate())
     one_sided = shifted(np.where(groups == 0, 3, 0), groups).interval(0.95)
     assert one_sided[0] == -np.inf
     assert one_sided[1] < 0
+    # no event against 24: up to 3.7/24 are not excluded by Poisson counts
+    assert one_sided[1] > np.log(0.1)
     few = shifted([1, 2, 0, 1], [0, 0, 1, 1]).interval(0.95)  # six labellings: p ≥ 1/3 or so
     assert few == (-np.inf, np.inf)
 
