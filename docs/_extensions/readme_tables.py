@@ -45,7 +45,9 @@ def bladder_table():
         ("tumours counted", a["events"], b["events"]),
         (f"mean number per patient by month {until} (95% band)", band(a["mean"]), band(b["mean"])),
         (f"ratio by month {horizon} (95% band)", "1", ratio(found["ratio"])),
-        ("permutation test of one common curve", "", f"p = {found['p_value']:.2f}"),
+        ("permutation test: more or fewer events?", "", f"p = {found['p_value']:.2f}"),
+        ("... other mean numbers on the way?", "", f"p = {found['p_values']['curve']:.3f}"),
+        ("... any difference at all?", "", f"p = {found['p_values']['any']:.3f}"),
     ]
     return "\n".join(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import gp4c
 from gp4c.analysis.compare_groups import compare
+from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.reporting.figures.panel_picture import save_panel_picture
 from gp4c.reporting.figures.plot_style import save_plot
 from gp4c.reporting.figures.plots import plot_groups, plot_intensity, plot_ratio
@@ -77,6 +78,10 @@ def numbers(found) -> dict:
         "ratio": ratio_at(found, found.horizon),
         "ratio_without_effects": ratio_at(alone, found.horizon),
         "p_value": float(found.p_value),
+        "p_values": {
+            test: PanelTest.of(found.panel, "treatment", test=test).overall.p_value
+            for test in ("curve", "any")
+        },
     }
 
 

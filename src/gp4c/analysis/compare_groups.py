@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from gp4c.analysis.comparison import Comparison
-from gp4c.exceptions import PanelDataError
+from gp4c.analysis.groups.hypotheses import weigh_hypotheses
+from gp4c.analysis.groups.panel_test import PanelTest
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
 
-TESTS = ("level", "curve")
+#: rows up to which the factor model is fitted
+MOST_ROWS = 20_000
 
 
 def compare(
@@ -21,8 +21,12 @@ def compare(
     by: str,
     model: Any = None,
     *,
-    reference: Any = None,
+    strata: str | None = None,
+    blocks: str | None = None,
+    reference: Hashable | None = None,
     test: str = "level",
+    weights: str = "even",
+    scores: Mapping[Hashable, float] | None = None,
     n_permutations: int = 9999,
     bayes_factor: bool = True,
     random_state: int = 0,
@@ -37,15 +41,28 @@ def compare(
     model : estimator, optional
         Fitted to each group; default :class:`gp4c.GP4C` with its defaults. It must give a
         posterior (GP4C, GP3).
+    strata, blocks : str, optional
+        Covariates of the subjects within which the test permutes. Each stratum (a centre) has its
+        own pooled rate; blocks (of a randomisation) only keep labels together.
     reference : level of `by`, optional
-        The group that the others are compared with; default the first in sorted order.
-    test : {"level", "curve"}
+        The group that the others are compared with; default the first in natural order, in which
+        "5 mg" comes before "10 mg".
+    test : {"level", "curve", "trend", "any"}
         What the permutation test looks for. "level": more events or fewer, as the log-rank test
-        does. "curve": also another course over time, such as curves that cross, at the price of
-        some power against a mere factor. Decide before looking.
+        does. "curve": mean numbers of events so far that differ at some time, also of curves that
+        part and meet again. "trend": rates that rise or fall with the groups' scores. "any": the
+        largest of level, early, late, crossing (one group first more, then less) and curve, at
+        the price of asking five questions. Decide
+        before looking.
+    weights : {"even", "early", "late"}
+        When differences count, for "level" and "trend".
+    scores : dict, optional
+        Score of each group for "trend"; default the numbers in the groups' names (0 for a single
+        one without), or the ranks of an ordered category.
     n_permutations : int
+        All labellings are taken instead where they are at most this many, or 10,000.
     bayes_factor : bool
-        Also fit one curve to everybody, for :attr:`Comparison.log_bayes_factor`.
+        Also weigh three accounts of the curves, for :attr:`Comparison.probabilities`.
     random_state : int
         Seed of permutations and draws.
 
@@ -55,12 +72,12 @@ def compare(
 
     Notes
     -----
-    The p-value belongs to the hypothesis that the groups have one curve in common. Subjects are
-    permuted, so dependence within subjects does no harm. It is exact if the groups differ in
-    nothing else, follow-up and visits included, as in a randomised trial with the same visit
-    plan. If follow-up or visits depend on the group but not on the events, the studentised
-    statistic keeps the level approximately; if they depend on the events, neither the test nor
-    the curves can be trusted (:mod:`gp4c.analysis.permutation`).
+    The p-value belongs to the hypothesis that the groups have one curve in common (in each
+    stratum). Subjects are permuted, so dependence within subjects does no harm. It is exact if the
+    groups differ in nothing else, follow-up and visits included, as in a randomised trial with the
+    same visit plan. If follow-up or visits depend on the group but not on the events, the
+    studentised statistic keeps the level approximately; if they depend on the events, neither the
+    test nor the curves can be trusted (:mod:`gp4c.analysis.permutation`).
 
     Examples
     --------
@@ -73,47 +90,22 @@ def compare(
     >>> 0.0 < found.p_value < 1.0
     True
     """
-    if test not in TESTS:
-        raise ValueError(f"test must be 'level' or 'curve', not {test!r}")
-    codes, groups = _groups(panel, by, reference)
-    estimator = _default_model() if model is None else model
-    parts = {name: panel[codes == g] for g, name in enumerate(groups)}
-    pooled = _fit(estimator, panel) if bayes_factor else None
-    fits = {name: _fit(estimator, part) for name, part in parts.items()}
-    return Comparison(
-        panel, by, groups, fits, pooled, codes, test, n_permutations, random_state,
-        _notes(estimator, pooled),
+    tested = PanelTest.of(
+        panel, by, strata=strata, blocks=blocks, reference=reference, test=test, weights=weights,
+        scores=scores, n_permutations=n_permutations, random_state=random_state,
     )  # fmt: skip
-
-
-def _groups(panel: PanelCounts, by: str, reference: Any) -> tuple[NDArray[np.intp], list[Any]]:
-    """Group of each subject and the groups' names, the reference first."""
-    import pandas as pd
-
-    table = panel.covariates
-    if by not in table.columns:
-        there = ", ".join(map(str, table.columns)) or "none"
-        raise PanelDataError(f"there is no covariate {by!r} of subjects; there are: {there}")
-    column = table[by]
-    if column.isna().any():
-        missing = column.index[column.isna()].tolist()
-        raise PanelDataError(
-            f"{by!r} is missing for subject {missing[0]!r} ({len(missing)} in all)"
-        )
-    codes, levels = pd.factorize(column, sort=True)
-    names = list(levels.tolist() if hasattr(levels, "tolist") else levels)
-    if len(names) < 2:
-        raise PanelDataError(f"{by!r} has one level only, {names[0]!r}: nothing to compare")
-    if len(names) > 20:
-        raise PanelDataError(f"{by!r} has {len(names)} levels; at most 20 groups are compared")
-    if reference is not None:
-        if reference not in names:
-            raise PanelDataError(f"{by!r} has no level {reference!r}; it has {names}")
-        first = names.index(reference)
-        order = [first, *(k for k in range(len(names)) if k != first)]
-        codes = np.argsort(order)[codes]
-        names = [names[k] for k in order]
-    return np.asarray(codes, dtype=np.intp), names
+    groups, codes = tested.groups.levels, tested.groups.codes
+    estimator = _default_model() if model is None else model
+    pooled = _fit(estimator, panel) if bayes_factor else None
+    fits = {name: _fit(estimator, panel[codes == g]) for g, name in enumerate(groups)}
+    refused = "" if pooled is None else _why_no_evidence(pooled, panel)
+    hypotheses = None
+    if pooled is not None and not refused:
+        hypotheses = weigh_hypotheses(pooled, list(fits.values()), panel, codes)
+    return Comparison(
+        panel, by, groups, fits, pooled, tested, hypotheses, random_state,
+        _notes(estimator, refused),
+    )  # fmt: skip
 
 
 def _default_model() -> Any:
@@ -129,13 +121,22 @@ def _fit(model: Any, panel: PanelCounts) -> Any:
     return fresh
 
 
-def _notes(model: Any, pooled: Any) -> tuple[str, ...]:
-    notes = []
-    if pooled is not None and not pooled.has_evidence:
-        notes.append("No Bayes factor: the model maximises its hyper-parameters.")
-    if getattr(model, "formula", None) is not None:
+def _why_no_evidence(pooled: Any, panel: PanelCounts) -> str:
+    """Why the three accounts are not weighed, if they are not."""
+    if not pooled.has_evidence:
+        return "the model maximises its hyper-parameters"
+    if pooled.get_params().get("formula") is not None:
+        return "the model has covariates"
+    if panel.n_intervals > MOST_ROWS:
+        return f"the panel has more than {MOST_ROWS:,} rows"
+    return ""
+
+
+def _notes(model: Any, refused: str) -> tuple[str, ...]:
+    notes = [f"No probabilities of one curve, one shape or separate curves: {refused}."]
+    if model.get_params().get("formula") is not None:
         notes.append(
             "Each curve is that of its group's own average covariates: the groups are compared as "
             "they are, not at equal covariates (for that, put the group into the formula)."
         )
-    return tuple(notes)
+    return tuple(notes if refused else notes[1:])

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.analysis.comparison_words import summary_lines
-from gp4c.analysis.permutation import permutation_p_value, subject_scores
+from gp4c.analysis.groups.group_draws import CURVES, GroupDraws
+from gp4c.analysis.groups.holm import holm, holm_levels
+from gp4c.analysis.groups.hypotheses import NAMES, Hypotheses
+from gp4c.analysis.groups.panel_test import PanelTest
+from gp4c.data.checks import check_choice
+from gp4c.estimators.inputs import check_level
 from gp4c.exceptions import OutsideWindowError
 from gp4c.plain import printable
-from gp4c.posterior.forecasting import intensity_paths
 from gp4c.posterior.quantiles import simultaneous_level
-from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,13 +30,20 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: draws of each group's curve, and times behind a simultaneous band
-N_DRAWS, BAND_POINTS = 4000, 60
-#: sets of draws kept
-CACHED = 8
+#: times behind a simultaneous band
+BAND_POINTS = 60
 #: share of a group's subjects that must still be observed at the horizon
 STILL_OBSERVED = 0.25
-CURVES = ("rate", "cumulative")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question about two curves: how they are compared, which ones, under which account."""
+
+    how: Callable[[Floats, Floats], Floats]
+    curve: str
+    pair: Any
+    under: str
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,15 @@ class Comparison:
         One curve for everybody.
     statistic, p_value : float
         Permutation test of one curve for all groups.
+    tested : PanelTest
+        The test with its strata, blocks and weights; it needs no curves.
+    probabilities : dict
+        Posterior probabilities of "same" (one curve), "factor" (one shape at another level) and
+        "curves" (a curve for each group), at equal prior odds.
+    hypotheses : Hypotheses or None
+        The evidence behind them.
+    factor : float
+        Ratio of rates of two groups under "factor".
     notes : tuple of str
         What to keep in mind.
     """
@@ -63,22 +82,33 @@ class Comparison:
     groups: list[Any]
     models: dict[Any, Any] = field(repr=False)
     pooled: Any = field(repr=False)
-    codes: NDArray[np.intp] = field(repr=False)
-    test: str
-    n_permutations: int
-    random_state: int
+    tested: PanelTest = field(repr=False)
+    hypotheses: Hypotheses | None = field(repr=False, default=None)
+    random_state: int = 0
     notes: tuple[str, ...] = ()
-    _cache: dict[Any, Floats] = field(default_factory=dict, repr=False)
 
     # -- curves -----------------------------------------------------------------------------
 
-    def ratio(self, t: ArrayLike, *, curve: str = "rate", pair: Any = None) -> Any:
-        """Posterior median of the ratio of curves at times t."""
-        return self._summary(t, curve, pair, _ratio, lambda x: np.median(x, axis=0))
+    def ratio(
+        self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
+    ) -> Any:
+        """Posterior median of the ratio of curves at times t.
 
-    def difference(self, t: ArrayLike, *, curve: str = "rate", pair: Any = None) -> Any:
-        """Posterior mean of the difference of curves at times t."""
-        return self._summary(t, curve, pair, _difference, lambda x: x.mean(axis=0))
+        Parameters
+        ----------
+        under : {"curves", "factor", "same", "average"}
+            A curve for each group; one shape at different levels; one curve, whose ratio is 1; or
+            the three averaged with their probabilities.
+        """
+        asked = Asked(_ratio, curve, pair, under)
+        return self._summary(t, asked, lambda x: np.median(x, axis=0))
+
+    def difference(
+        self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
+    ) -> Any:
+        """Posterior mean of the difference of curves at times t; see :meth:`ratio`."""
+        asked = Asked(_difference, curve, pair, under)
+        return self._summary(t, asked, lambda x: x.mean(axis=0))
 
     def ratio_band(
         self,
@@ -88,6 +118,7 @@ class Comparison:
         *,
         curve: str = "rate",
         pair: Any = None,
+        under: str = "curves",
     ) -> tuple[Any, Any]:
         """Credible band of the ratio: (low, high), each shaped like `t`.
 
@@ -96,8 +127,10 @@ class Comparison:
         level : float in (0, 1)
         kind : {"pointwise", "simultaneous"}
             Probability at each time; or of the whole curve over the window.
+        under
+            As in :meth:`ratio`.
         """
-        return self._band(t, level, kind, curve, pair, _ratio)
+        return self._band(t, level, kind, Asked(_ratio, curve, pair, under))
 
     def difference_band(
         self,
@@ -107,41 +140,107 @@ class Comparison:
         *,
         curve: str = "rate",
         pair: Any = None,
+        under: str = "curves",
     ) -> tuple[Any, Any]:
         """Credible band of the difference; see :meth:`ratio_band`."""
-        return self._band(t, level, kind, curve, pair, _difference)
+        return self._band(t, level, kind, Asked(_difference, curve, pair, under))
 
-    def probability(self, t: ArrayLike, *, curve: str = "rate", pair: Any = None) -> Any:
+    def probability(
+        self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
+    ) -> Any:
         """Posterior probability that the second group's curve lies below the first's at t."""
-        return self._summary(t, curve, pair, _difference, lambda x: (x < 0).mean(axis=0))
+        asked = Asked(_difference, curve, pair, under)
+        return self._summary(t, asked, lambda x: (x < 0).mean(axis=0))
 
     # -- tests ------------------------------------------------------------------------------
 
-    @cached_property
-    def _test(self) -> tuple[float, float]:
-        return self._permute(np.arange(self.panel.n_subjects))
+    @property
+    def codes(self) -> NDArray[np.intp]:
+        """Group of each subject, by its position in `groups`."""
+        return self.tested.groups.codes
+
+    @property
+    def test(self) -> str:
+        """What the permutation test looks for."""
+        return self.tested.kind
 
     @property
     def statistic(self) -> float:
         """Studentised statistic of the permutation test."""
-        return self._test[0]
+        return self.tested.overall.statistic
 
     @property
     def p_value(self) -> float:
         """Permutation p-value of "one curve for all groups"."""
-        return self._test[1]
+        return self.tested.overall.p_value
+
+    def interval(self, level: float = 0.95, *, pair: Any = None) -> tuple[float, float]:
+        """Ratios of rates that the permutation test does not reject at 1 − level.
+
+        With ``test="level"`` the interval leaves out 1 if and only if p ≤ 1 − level. With "curve"
+        and "any" it still belongs to the test of more or fewer events. With "trend", more than two
+        groups and no pair it is for the factor per unit of the scores.
+        """
+        check_level(level)
+        if self.test == "trend" and len(self.groups) > 2 and pair is None:
+            return self.tested.trend_interval(level)[1:]
+        return self.tested.interval(level, *self._places(pair))
+
+    def intervals(self, level: float = 0.95) -> pd.DataFrame:
+        """All pairs: ratio by the test, its interval, and p-values; Holm's adjustment of both.
+
+        Columns: first, second, ratio, low, high, level (of this interval), p_value, p_adjusted.
+        The interval of a pair leaves out 1 if and only if its adjusted p-value (of
+        ``test="level"``) is at most 1 − level.
+        """
+        import pandas as pd
+
+        check_level(level)
+        table = self.pairwise()[["first", "second", "p_value", "p_adjusted"]]
+        levels = holm_levels(table["p_value"].to_numpy(), 1 - level)
+        rows = []
+        for pair, each in zip(self.pairs, levels, strict=True):
+            low, high = self.tested.interval(each, *self._places(pair))
+            ratio = self.tested.ratio(*self._places(pair))
+            rows.append({"ratio": ratio, "low": low, "high": high, "level": each})
+        found = pd.concat([table, pd.DataFrame(rows)], axis=1)
+        return found[["first", "second", "ratio", "low", "high", "level", "p_value", "p_adjusted"]]
+
+    # -- hypotheses ---------------------------------------------------------------------------
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """Posterior probabilities of "same", "factor" and "curves"; NaN without evidence."""
+        if self.hypotheses is None:
+            return dict.fromkeys(NAMES, float("nan"))
+        return self.hypotheses.probabilities
+
+    @property
+    def factor(self) -> float:
+        """Ratio of rates of the second group to the first under one shape: posterior median."""
+        return self._factor(None, [0.5])[0]
+
+    def factor_interval(self, level: float = 0.95, *, pair: Any = None) -> tuple[float, float]:
+        """Credible interval of :attr:`factor`, or of that of another pair."""
+        check_level(level)
+        low, high = self._factor(pair, [(1 - level) / 2, (1 + level) / 2])
+        return low, high
+
+    def _factor(self, pair: Any, levels: list[float]) -> list[float]:
+        places = self._places(pair)
+        if self.hypotheses is None:
+            return [float("nan")] * len(levels)
+        return [float(x) for x in self.hypotheses.factor_quantiles(*places, levels)]
 
     @property
     def log_bayes_factor(self) -> float:
-        """Log evidence of one curve per group minus that of one curve for all.
-
-        Positive: the data speak for different curves. NaN without the pooled fit, or where the
-        hyper-parameters were maximised instead of integrated: that gives no evidence.
-        """
-        if self.pooled is None or not self.pooled.has_evidence:
+        """Log evidence of one curve per group minus that of one curve for all; NaN without."""
+        if self.hypotheses is None:
             return float("nan")
-        each = sum(fit.log_evidence_ for fit in self.models.values())
-        return float(each - self.pooled.log_evidence_)
+        evidence = self.hypotheses.log_evidence
+        return evidence["curves"] - evidence["same"]
+
+    # -- tables -----------------------------------------------------------------------------
 
     def pairwise(self) -> pd.DataFrame:
         """All pairs of groups: ratio of mean numbers at the horizon, and permutation tests.
@@ -153,45 +252,22 @@ class Comparison:
 
         rows = []
         for a, b in self.pairs:
-            low, high = self.ratio_band(self.horizon, curve="cumulative", pair=(a, b))
-            members = np.isin(self.codes, [self.groups.index(a), self.groups.index(b)])
+            how: dict[str, Any] = {"curve": "cumulative", "pair": (a, b)}
+            low, high = self.ratio_band(self.horizon, **how)
             rows.append(
                 {
                     "first": a,
                     "second": b,
                     "time": self.horizon,
-                    "ratio": self.ratio(self.horizon, curve="cumulative", pair=(a, b)),
+                    "ratio": self.ratio(self.horizon, **how),
                     "low": low,
                     "high": high,
-                    "probability": self.probability(self.horizon, curve="cumulative", pair=(a, b)),
-                    "p_value": self.p_value
-                    if len(self.groups) == 2
-                    else self._permute(np.flatnonzero(members))[1],
+                    "probability": self.probability(self.horizon, **how),
+                    "p_value": self.tested.pair(*self._places((a, b))).p_value,
                 }
             )
         table = pd.DataFrame(rows)
-        return table.assign(p_adjusted=_holm(table["p_value"].to_numpy()))
-
-    def _permute(self, members: NDArray[np.intp]) -> tuple[float, float]:
-        """Permutation test among some subjects, in an order that labels and rows do not change."""
-        panel = self.panel[members]
-        order = panel.content_order()
-        place = np.empty(len(order), dtype=np.intp)
-        place[order] = np.arange(len(order))
-        scores = subject_scores(
-            panel.start, panel.stop, panel.count.astype(np.float64), panel.exposure,
-            place[panel.subject_index], panel.n_subjects,
-        )  # fmt: skip
-        _, codes = np.unique(self.codes[members][order], return_inverse=True)
-        return permutation_p_value(
-            scores,
-            codes,
-            kind=self.test,
-            n_permutations=self.n_permutations,
-            rng=np.random.default_rng(self.random_state),
-        )
-
-    # -- tables -----------------------------------------------------------------------------
+        return table.assign(p_adjusted=holm(table["p_value"].to_numpy()))
 
     @property
     def pairs(self) -> list[tuple[Any, Any]]:
@@ -248,6 +324,10 @@ class Comparison:
 
     # -- draws ------------------------------------------------------------------------------
 
+    def _places(self, pair: Any) -> tuple[int, int]:
+        first, second = self._pair(pair)
+        return self.groups.index(first), self.groups.index(second)
+
     def _pair(self, pair: Any) -> tuple[Any, Any]:
         if pair is None:
             if len(self.groups) > 2:
@@ -261,69 +341,33 @@ class Comparison:
                 raise ValueError(f"there is no group {name!r}; there are {self.groups}")
         return a, b
 
-    def _draws(self, t: Floats, curve: str, name: Any) -> Floats:
-        """Draws of a group's curve, (N_DRAWS, T); each draw is one path, whatever times are asked.
+    @cached_property
+    def _draws(self) -> GroupDraws:
+        return GroupDraws(
+            self.groups, self.models, self.pooled, self.hypotheses, self.panel.window[0],
+            self.random_state,
+        )  # fmt: skip
 
-        The order of draws is shuffled, as a posterior gives those of one component together.
-        The last few answers are kept: a ratio and its band are often asked in turn.
-        """
-        key = (curve, self.groups.index(name), t.tobytes())
-        if key not in self._cache:
-            while len(self._cache) >= CACHED:
-                self._cache.pop(next(iter(self._cache)))
-            self._cache[key] = self._new_draws(t, curve, name)
-        return self._cache[key]
+    def _contrast(self, t: Floats, asked: Asked) -> Floats:
+        check_choice("curve", asked.curve, CURVES)
+        first, second = self._pair(asked.pair)
+        a, b = (self._draws.of(t, asked.curve, name, asked.under) for name in (first, second))
+        return asked.how(a, b)
 
-    def _new_draws(self, t: Floats, curve: str, name: Any) -> Floats:
-        # a group's draws are its own: another reference inverts ratios, and changes nothing else
-        stream = sorted(self.groups, key=lambda g: (str(g), type(g).__name__)).index(name)
-        seed = np.random.SeedSequence((self.random_state, stream))
-        posterior = self.models[name].posterior_
-        order = np.random.default_rng(seed.spawn(1)[0]).permutation(N_DRAWS)
-        with one_blas_thread():
-            if curve == "rate":
-                return intensity_paths(posterior, t, N_DRAWS, seed)[order]
-            start = np.full_like(t, self.panel.window[0])
-            rng = np.random.default_rng(seed)
-            return np.asarray(posterior.sample_integrals(start, t, N_DRAWS, rng)[order])
-
-    def _contrast(self, t: Floats, curve: str, pair: Any, how: Callable[..., Floats]) -> Floats:
-        if curve not in CURVES:
-            raise ValueError(f"curve must be 'rate' or 'cumulative', not {curve!r}")
-        first, second = self._pair(pair)
-        return how(self._draws(t, curve, first), self._draws(t, curve, second))
-
-    def _summary(
-        self,
-        t: ArrayLike,
-        curve: str,
-        pair: Any,
-        how: Callable[..., Floats],
-        reduce: Callable[[Floats], Floats],
-    ) -> Any:
+    def _summary(self, t: ArrayLike, asked: Asked, reduce: Callable[[Floats], Floats]) -> Any:
         times = self._inside(t)
-        value = reduce(self._contrast(times.ravel(), curve, pair, how))
+        value = reduce(self._contrast(times.ravel(), asked))
         return float(value[0]) if times.ndim == 0 else value.reshape(times.shape)
 
-    def _band(
-        self,
-        t: ArrayLike,
-        level: float,
-        kind: str,
-        curve: str,
-        pair: Any,
-        how: Callable[..., Floats],
-    ) -> tuple[Any, Any]:
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        if kind not in ("pointwise", "simultaneous"):
-            raise ValueError(f"kind must be 'pointwise' or 'simultaneous', not {kind!r}")
+    def _band(self, t: ArrayLike, level: float, kind: str, asked: Asked) -> tuple[Any, Any]:
+        check_level(level)
+        check_choice("kind", kind, ("pointwise", "simultaneous"))
         if kind == "simultaneous":
             inner = np.linspace(*self.panel.window, BAND_POINTS + 1)[1:]
-            level = simultaneous_level(self._contrast(inner, curve, pair, how), level)
+            level = simultaneous_level(self._contrast(inner, asked), level)
         tail = (1 - level) / 2
         low, high = (
-            self._summary(t, curve, pair, how, lambda x, p=p: np.quantile(x, p, axis=0))  # type: ignore[misc]
+            self._summary(t, asked, lambda x, p=p: np.quantile(x, p, axis=0))  # type: ignore[misc]
             for p in (tail, 1 - tail)
         )
         return low, high
@@ -345,12 +389,3 @@ def _ratio(first: Floats, second: Floats) -> Floats:
 
 def _difference(first: Floats, second: Floats) -> Floats:
     return second - first
-
-
-def _holm(p_values: Floats) -> Floats:
-    """Holm's step-down adjustment."""
-    order = np.argsort(p_values)
-    steps = p_values[order] * np.arange(len(p_values), 0, -1)
-    adjusted = np.empty_like(p_values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted

@@ -5,19 +5,35 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from gp4c.data.checks import few_digits
+from gp4c.data.checks import few_digits, plural
 from gp4c.estimators.fit_warnings import burst_remedy
-from gp4c.plain import odds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gp4c.analysis.comparison import Comparison
 
-#: p-value and nats (odds of 20 to 1) from which a difference is called found
-FOUND, STRONG = 0.05, math.log(20.0)
-#: odds of 3 to 1, below which the data do not tell
-TELLING = math.log(3.0)
+#: p-value and probability from which a difference is called found; probability of a leaning
+FOUND, SURE, LEANING = 0.05, 0.95, 0.5
+#: more pairs than this have no intervals in the text
+MOST_PAIRS = 6
+_ACCOUNTS = {
+    "same": "one common curve",
+    "factor": "one shape at different levels",
+    "curves": "a curve of its own for each group",
+}
+_ASKS = {
+    ("level", "even"): "whether a group has more events than another, whatever the shape of the "
+    "curves",
+    ("level", "early"): "whether a group has more events than another, above all early on",
+    ("level", "late"): "whether a group has more events than another, above all late",
+    ("trend", "even"): "whether the rate rises or falls with the score of the group",
+    ("trend", "early"): "whether the rate rises or falls with the score, above all early on",
+    ("trend", "late"): "whether the rate rises or falls with the score, above all late",
+    ("curve", "even"): "whether the mean numbers of events so far differ at any time",
+    ("any", "even"): "whether there is a difference at all: in level, early, late, of rates that "
+    "cross, or in the mean numbers so far",
+}
 
 
 def summary_lines(found: Comparison) -> list[str]:
@@ -51,50 +67,126 @@ def _ratios(found: Comparison) -> Iterator[str]:
 
 
 def conclusions(found: Comparison) -> list[str]:
-    """The permutation test, the Bayes factor, and what to make of the two together."""
-    lines = [
-        f"Permutation test of one common curve ({found.test}): p = {found.p_value:.4f} "
-        f"({found.n_permutations} permutations of subjects)"
-    ]
-    factor = found.log_bayes_factor
-    if not math.isfinite(factor):
+    """The permutation test with its interval, the three accounts, and what to make of both."""
+    lines = [_test(found), *_kept(found)]
+    if found.hypotheses is None:
         return lines
-    lines.append(_evidence(factor, found.by))
-    asks = {
-        "level": "whether a group has more events than another, whatever the shape of the curves",
-        "curve": "whether a group has more events, or has them at other times",
-    }[found.test]
-    lines.append(
-        f"The test asks {asks}; it needs no model. The evidence asks whether the curves differ at "
-        "all, in level or in shape, and trusts the model."
+    asks = _ASKS[found.test, found.tested.weights]
+    return [
+        *lines,
+        _evidence(found.probabilities),
+        *_factors(found),
+        f"The test asks {asks}; it needs no model. The probabilities weigh three accounts of the "
+        "curves, equally likely beforehand, and trust the model.",
+        *_disagreement(found.p_value, found.probabilities, found.test),
+    ]
+
+
+def _test(found: Comparison) -> str:
+    """The permutation test: what was permuted, how often, and the p-value."""
+    tested, result = found.tested, found.tested.overall
+    within = [
+        f"{plural(len(column.levels), one, many)} of {column.name}"
+        for column, one, many in (
+            (tested.strata, "stratum", "strata"), (tested.blocks, "block", "blocks")
+        )
+        if column is not None
+    ]  # fmt: skip
+    how = (
+        f"all {result.n_labellings} ways to label the subjects"
+        if result.exact
+        else f"{tested.n_permutations} permutations of subjects"
     )
-    return [*lines, *_disagreement(found.p_value, factor, found.test)]
+    kind = found.test if tested.weights == "even" else f"{found.test}, {tested.weights}"
+    text = f"Permutation test of one common curve ({kind}): p = {result.p_value:.4f} ({how}"
+    text += f" within {' and '.join(within)})" if within else ")"
+    if result.parts:
+        each = ", ".join(f"{name} {p:.4f}" for name, p in result.parts.items())
+        text += f"; its parts by themselves: {each}"
+    return text
 
 
-def _evidence(factor: float, by: str) -> str:
-    """What the evidence says about one common curve, in words."""
-    if abs(factor) < TELLING:
-        return f"The data do not tell one common curve from separate ones ({odds(factor)})."
-    if factor > 0:
-        return f"The data favour separate curves for the groups of {by} ({odds(factor)})."
-    return f"The data favour one common curve ({odds(factor)})."
-
-
-def _disagreement(p_value: float, factor: float, test: str) -> list[str]:
-    """Say what to do where test and evidence point to different answers."""
-    if p_value > FOUND and factor > STRONG:
-        where = "another shape, or" if test == "level" else "small differences, or"
-        return [
-            f"Here only the evidence speaks for a difference: {where} bursts of events in single "
-            "subjects, which a model without bursts takes for peaks of a curve. Look at the ratio "
-            "over time and at the diagnostics before quoting it."
+def _kept(found: Comparison) -> Iterator[str]:
+    """Ratios that the test does not reject."""
+    tested = found.tested
+    if tested.scores is not None and len(found.groups) > 2:
+        ratio, low, high = tested.trend_interval(0.95)
+        each = zip(found.groups, tested.scores, strict=True)
+        scores = ", ".join(f"{group} {few_digits(score)}" for group, score in each)
+        yield (
+            f"One unit of the score multiplies the rate by {_ratio(ratio)} (95% {_ratio(low)} to "
+            f"{_ratio(high)}, the factors that the test does not reject); scores: {scores}"
+        )
+    elif len(found.groups) == 2:
+        low, high = found.interval(0.95)
+        which = "this test" if found.test in ("level", "trend") else "the test of the level"
+        ratio = tested.ratio(0, 1)
+        yield (
+            f"Ratio of rates by {which}: {_ratio(ratio)} (95% {_ratio(low)} to {_ratio(high)}, the "
+            "ratios that it does not reject)"
+        )
+    elif len(found.pairs) <= MOST_PAIRS:
+        rows = [
+            f"{row.second} to {row.first} {_ratio(row.low)} to {_ratio(row.high)}"
+            for row in found.intervals().itertuples()
         ]
-    if p_value <= FOUND and factor < 0:
+        yield f"Ratios of rates that tests of pairs do not reject (95%, Holm): {'; '.join(rows)}"
+
+
+def _evidence(probabilities: dict[str, float]) -> str:
+    """Which of the three accounts the data speak for, in one sentence."""
+    order = sorted(probabilities, key=lambda name: -probabilities[name])
+    best, *others = order
+    rest = ", ".join(f"{_ACCOUNTS[name]} {_share(probabilities[name])}" for name in others)
+    sure = f"probability {_share(probabilities[best])}; {rest}"
+    if probabilities[best] < LEANING:
+        return f"The data do not tell the accounts apart ({_ACCOUNTS[best]}: {sure})."
+    verb = "speak for" if probabilities[best] >= SURE else "lean to"
+    return f"The data {verb} {_ACCOUNTS[best]} ({sure})."
+
+
+def _factors(found: Comparison) -> Iterator[str]:
+    """The factor of each group under one shape."""
+    base = found.groups[0]
+    each = []
+    for group in found.groups[1:]:
+        low, high = found.factor_interval(0.95, pair=(base, group))
+        middle, _ = found.factor_interval(1e-9, pair=(base, group))
+        each.append(f"{group} {middle:.2f} (95% {low:.2f} to {high:.2f})")
+    yield f"If the curves have one shape, rates relative to {base} are: {', '.join(each)}."
+
+
+def _disagreement(p_value: float, probabilities: dict[str, float], test: str) -> list[str]:
+    """Say what to do where test and probabilities point to different answers."""
+    same = probabilities["same"]
+    if p_value > FOUND and same <= 1 - SURE:
+        why = "a difference of shape that it does not look for" if test == "level" else "chance"
         return [
-            "Here only the test speaks for a difference: it looks for one thing, and so needs "
-            "fewer data than two whole curves do."
+            f"Here only the probabilities speak for a difference. The test may have missed {why}, "
+            "or the model may not fit: look at the ratio over time and at the diagnostics."
+        ]
+    if p_value <= FOUND and same > LEANING:
+        return [
+            "Here only the test speaks for a difference: a p-value not far below 0.05 is weak "
+            "evidence, since data like these are hardly less likely with one common curve."
         ]
     return []
+
+
+def _share(value: float) -> str:
+    """A probability to what its evidences are known, a few hundredths."""
+    if not 0.005 <= value < 0.995:
+        return "below 0.01" if value < 0.5 else "above 0.99"
+    return f"{value:.2f}"
+
+
+def _ratio(value: Any) -> str:
+    """A ratio of rates, which may have no bound."""
+    if math.isnan(value):
+        return "unknown"
+    if math.isinf(value):
+        return "infinity"
+    return f"{value:.2f}" if 0.095 <= value < 100 else f"{value:.2g}"
 
 
 def _probability(value: Any) -> str:

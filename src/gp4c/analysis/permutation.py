@@ -1,206 +1,201 @@
 r"""A test between groups of subjects that permutes the subjects' labels.
 
-Under "one curve for all" the residuals of subject k in time bin b,
+Under "one curve for all" the residuals of subjects (:mod:`gp4c.analysis.groups.bin_scores`) have
+mean zero. Weighted over time they make the groups' scores
+(:mod:`gp4c.analysis.groups.contrasts`): the log-rank score with the influence of the pooled rate
+taken off, studentised subject by subject. For the mean number of events so far, residuals are
+added up over the bins before, among the subjects who are still watched.
 
-.. math::  M_{kb} = \text{events expected in the bin given the counts} - e_k \rho_b |b| ,
-
-have mean zero whatever the follow-up and however overdispersed the counts are. ρ is the pooled
-rate, constant on bins (EM for the unseen event times). With weights c_k for subjects and w_b for
-bins the score of group g is
-
-.. math::  U_g = \sum_k \psi_{kg} , \qquad
-           \psi_{kg} = c_k \sum_b w_b (1\{k \in g\} - \bar z_{gb}) M_{kb} ,
-
-z̄_gb the group's share of the weighted exposure in the bin: the log-rank score with the influence
-of the pooled rate taken off. Its covariance is estimated by Σ_k ψ_k ψ_kᵀ, subject by subject,
-and U is studentised with it. Nothing but the labels changes under permutation, so no refit is
-needed, and the pooled quantities (ρ, c, the bins) do not depend on the labels at all.
-
-If subjects are exchangeable between groups, follow-up and visits included, the test is exact for
-every sample size. If follow-up or visits differ between groups, U still has mean zero and the
-studentised statistic is asymptotically free of nuisance, so the level holds approximately.
+Nothing but the labels changes under permutation, so no refit is needed, and the pooled quantities
+(ρ, c, the bins) do not depend on the labels at all. If subjects are exchangeable between groups
+within their strata and blocks, follow-up and visits included, the test is exact for every sample
+size. If follow-up or visits differ between groups, U still has mean zero and the studentised
+statistic is asymptotically free of nuisance, so the level holds approximately.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.analysis.groups.bin_scores import SubjectScores, subject_scores
+from gp4c.analysis.groups.contrasts import column_statistics, joint_watch, score_statistics
+from gp4c.analysis.groups.labellings import (
+    cell_table,
+    every_labelling,
+    log_labellings,
+    n_labellings,
+    random_labellings,
+)
+
+__all__ = [
+    "PermutationTest",
+    "SubjectScores",
+    "permutation_p_value",
+    "permutation_test",
+    "statistics",
+    "subject_scores",
+]
+
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: most time bins, and events per bin below which there are fewer
-MAX_BINS, EVENTS_PER_BIN = 10, 10
-#: EM stops early: scores are centred by the groups' shares, and any pooled rate is valid
-_EM_STEPS, _EM_TOL = 100, 1e-5
 #: numbers held at once while permutations are evaluated
 _CHUNK = 4_000_000
+#: up to so many labellings, or as many as were asked for, all of them are taken
+ENUMERATED = 10_000
+#: what a test looks for, and when
+TESTS = ("level", "curve", "trend", "any")
+WEIGHTS = ("even", "early", "late")
+#: statistics whose largest is the test "any"
+PARTS = ("level", "early", "late", "crossing", "curve")
 
 
 @dataclass(frozen=True)
-class SubjectScores:
-    """Residuals of subjects in time bins under the pooled rate.
+class PermutationTest:
+    """What a permutation test found.
 
     Attributes
     ----------
-    edges : (B + 1,)
-    rate : (B,)
-        Pooled rate on the bins.
-    residual, exposure : (K, B)
-        c_k M_kb, and c_k times the subject's exposed time in the bin.
-    frailty_variance : float
-        Moment estimate v behind the weights c_k = 1 / (1 + v R_k).
+    statistic : float
+        Of the test; for "any" the largest of its parts as a normal deviate with the same p-value.
+    p_value : float
+    exact : bool
+        Whether all labellings were taken.
+    table : (C, G)
+        Subjects of each group in the cells within which labels were exchanged.
+    parts : dict
+        p-values of the parts of "any", each by itself.
     """
 
-    edges: Floats
-    rate: Floats
-    residual: Floats
-    exposure: Floats
-    frailty_variance: float
+    statistic: float
+    p_value: float
+    exact: bool
+    table: NDArray[np.integer] = field(repr=False)
+    parts: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def n_labellings(self) -> int:
+        """Different ways to label the subjects within their cells."""
+        return n_labellings(self.table)
 
 
-def subject_scores(
-    start: Floats, stop: Floats, count: Floats, exposure: Floats, subject: Indices, n_subjects: int
-) -> SubjectScores:
-    """Residuals of subjects under one pooled rate; nothing here knows of groups."""
-    edges = time_bins(start, stop, count)
-    overlap = np.minimum(stop[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1])
-    at_risk = exposure[:, None] * np.maximum(overlap, 0.0)
-    weights: Floats = np.ones(n_subjects)
-    totals = np.bincount(subject, count, n_subjects).astype(np.float64)
-    variance, rate = 0.0, None
-    for _ in range(2):  # weights need a rate, the final rate needs the weights
-        rate = pooled_rate(at_risk, count, weights[subject], rate)
-        expected = np.bincount(subject, at_risk @ rate, n_subjects).astype(np.float64)
-        variance = frailty_variance(totals, expected)
-        weights = 1.0 / (1.0 + variance * expected)
-    rate = pooled_rate(at_risk, count, weights[subject], rate)
-    mass = at_risk * rate
-    total = mass.sum(axis=1)
-    ratio = np.divide(count, total, out=np.ones_like(total), where=total > 0)
-    rows = weights[subject][:, None]
-    return SubjectScores(
-        edges,
-        rate,
-        _by_subject(rows * (ratio - 1.0)[:, None] * mass, subject, n_subjects),
-        _by_subject(rows * at_risk, subject, n_subjects),
-        variance,
-    )
-
-
-def time_bins(start: Floats, stop: Floats, count: Floats) -> Floats:
-    """Edges of bins with about equally many events each, an interval's spread evenly over it."""
-    n_bins = int(np.clip(count.sum() // EVENTS_PER_BIN, 1, MAX_BINS))
-    points = np.unique(np.concatenate([start, stop]))
-    cumulated = np.zeros(len(points))
-    density = count / (stop - start)
-    np.add.at(cumulated, np.searchsorted(points, start), density)
-    np.add.at(cumulated, np.searchsorted(points, stop), -density)
-    events = np.concatenate([[0.0], np.cumsum(np.cumsum(cumulated)[:-1] * np.diff(points))])
-    if events[-1] <= 0 or n_bins == 1:
-        return points[[0, -1]]
-    inner = np.interp(np.arange(1, n_bins) / n_bins * events[-1], events, points)
-    return np.unique(np.concatenate([points[:1], inner, points[-1:]]))
-
-
-def pooled_rate(
-    at_risk: Floats, count: Floats, weights: Floats, rate: Floats | None = None
+def statistics(
+    scores: SubjectScores,
+    groups: NDArray[np.integer],
+    part: str = "level",
+    *,
+    n_groups: int | None = None,
+    trend: Floats | None = None,
+    at_least_poisson: bool = False,
 ) -> Floats:
-    """Weighted maximum-likelihood rate on bins from counts of intervals that span several.
-
-    EM: events of an interval are spread in proportion to rate · exposed time.
-
-    Parameters
-    ----------
-    at_risk : (N, B)
-        Exposed time of each row in each bin.
-    count, weights : (N,)
-    rate : (B,), optional
-        Where to start.
-    """
-    time = weights @ at_risk
-    seen = time > 0
-    events = weights * count
-    if rate is None:
-        rate = np.where(seen, events.sum() / max(time.sum(), 1e-300), 0.0)
-    rows = count > 0
-    inside, events = at_risk[rows], events[rows]
-    for _ in range(_EM_STEPS):
-        share = (events / (inside @ rate)) @ inside
-        new = np.where(seen, rate * share / np.where(seen, time, 1.0), 0.0)
-        change = np.abs(new - rate).max(initial=0.0)
-        rate = new
-        if change <= _EM_TOL * rate.max(initial=0.0):
-            break
-    return np.asarray(rate)
-
-
-def frailty_variance(totals: Floats, expected: Floats) -> float:
-    """Moment estimate of Var υ: Σ((m − R)² − R) / Σ R², not below 0."""
-    spread = float(((totals - expected) ** 2 - expected).sum())
-    size = float((expected**2).sum())
-    return max(spread / size, 0.0) if size > 0 else 0.0
-
-
-def bin_weights(edges: Floats, rate: Floats, kind: str) -> Floats:
-    """Columns of weights w_b, (B, 1) for "level", (B, 2) for "curve".
-
-    "level": the same for all times. "curve": also a trend, −1 to 1 over the share of pooled
-    events, which sees curves that cross.
-    """
-    ones = np.ones(len(rate))
-    if kind == "level" or len(rate) < 2:
-        return ones[:, None]
-    mass = rate * np.diff(edges)
-    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
-    return np.stack([ones, 2 * middle - 1], axis=1)
-
-
-def statistics(scores: SubjectScores, groups: NDArray[np.intp], weights: Floats) -> Floats:
-    """Studentised statistics Uᵀ V⁺ U of several labellings.
+    """Statistics of several labellings, (P,).
 
     Parameters
     ----------
     groups : (P, K)
-        Labels 0 … G − 1 of the subjects in each labelling; the last group is left out, as the
-        scores of all groups sum to zero.
-    weights : (B, d)
-
-    Returns
-    -------
-    (P,)
+        Labels 0 … G − 1 of the subjects in each labelling.
+    part : {"level", "early", "late", "crossing", "curve"}
+        The studentised score with weights over time; or the square of the studentised difference
+        of the mean numbers so far, averaged over the time in which groups were watched together.
+    trend : (G,), optional
+        Scores of the groups: the score in their direction alone.
+    at_least_poisson : bool
+        Whether the variance in that direction is not taken for smaller than that of Poisson counts.
     """
-    n_groups = int(groups.max()) + 1
-    weighted = np.einsum("kb,bd->kbd", scores.residual, weights)
-    summed = weighted.sum(axis=1)
-    at_risk = scores.exposure.sum(axis=0)
-    share = scores.exposure / np.where(at_risk > 0, at_risk, 1.0)
-    chunk = max(1, _CHUNK // max(weighted.size * n_groups, 1))
+    number = int(groups.max()) + 1 if n_groups is None else n_groups
+    chunk = max(1, _CHUNK // max(groups.shape[1] * number, 1))
     parts = []
     for first in range(0, len(groups), chunk):
         some = groups[first : first + chunk]
-        columns = []
-        for g in range(n_groups - 1):
-            member = (some == g).astype(np.float64)  # (P, K)
-            mean = member @ share  # z̄, (P, B)
-            for d in range(weights.shape[1]):
-                columns.append(member * summed[:, d] - mean @ weighted[:, :, d].T)
-        influence = np.stack(columns, axis=2)  # ψ, (P, K, q)
-        total = influence.sum(axis=1)
-        covariance = np.einsum("pkq,pkr->pqr", influence, influence)
-        parts.append(_quadratic(total, covariance))
+        if part == "curve":
+            each = column_statistics(
+                scores.so_far, scores.expected_so_far, scores.strata, some, number
+            )
+            time = joint_watch(scores.watched, scores.strata, some, number)
+            parts.append((each * time).sum(axis=1) / np.maximum(time.sum(axis=1), 1e-300))
+            continue
+        weights = scores.time_weights("even" if part == "level" else part)
+        parts.append(score_statistics(
+            scores.residual, scores.exposure, weights, scores.strata, some, number, trend,
+            scores.poisson if at_least_poisson else None,
+        ))  # fmt: skip
     return np.concatenate(parts)
 
 
-def _quadratic(vector: Floats, matrix: Floats) -> Floats:
-    """Vᵀ M⁺ V for stacks; directions without variance are left out."""
-    values, vectors = np.linalg.eigh(matrix)
-    rotated = np.einsum("pqr,pq->pr", vectors, vector)
-    good = values > 1e-10 * values.max(axis=1, keepdims=True, initial=1e-300)
-    return np.asarray(np.where(good, rotated**2 / np.where(good, values, 1.0), 0.0).sum(axis=1))
+def permutation_test(
+    scores: SubjectScores,
+    groups: Indices,
+    *,
+    kind: str = "level",
+    weights: str = "even",
+    trend: Floats | None = None,
+    blocks: Indices | None = None,
+    at_least_poisson: bool = False,
+    n_permutations: int = 9999,
+    rng: np.random.Generator,
+) -> PermutationTest:
+    """Permute labels within strata and blocks, and compare the statistic of those given.
+
+    All labellings are taken if they are few: the share that reaches the statistic is p. Else
+    (1 + #{permuted ≥ observed}) / (1 + n_permutations), which is valid for any number of
+    permutations. They run where ``joblib.parallel_config`` says: in this process, or on a
+    cluster.
+
+    Parameters
+    ----------
+    groups : (K,)
+        Labels 0 … G − 1.
+    kind : {"level", "curve", "trend", "any"}
+    weights : {"even", "early", "late"}
+        Of "level" and "trend".
+    trend : (G,), optional
+        Scores of the groups, for "trend".
+    blocks : (K,), optional
+        Labels stay within these too.
+    at_least_poisson : bool
+        As in :func:`statistics`.
+    """
+    parts = PARTS if kind == "any" else ("curve",) if kind == "curve" else (_part(weights),)
+    cells = scores.strata if blocks is None else crossed(scores.strata, blocks)
+    table = cell_table(groups, cells)
+    exact = log_labellings(table) <= math.log(max(ENUMERATED, n_permutations)) + 1e-9
+    number = int(groups.max()) + 1
+
+    def of(labels: NDArray[np.integer]) -> Floats:
+        return np.array([
+            statistics(
+                scores, labels, part, n_groups=number, trend=trend if kind == "trend" else None,
+                at_least_poisson=at_least_poisson,
+            )
+            for part in parts
+        ])  # fmt: skip
+
+    observed = of(groups[None])[:, 0]
+    n = None if exact else n_permutations
+    permuted = _permuted(of, groups, cells, n, rng)
+    if not exact:
+        permuted = np.concatenate([observed[:, None], permuted], axis=1)
+    each = np.array(
+        [_tails(row, one[None])[0] for row, one in zip(permuted, observed, strict=True)]
+    )
+    if kind != "any":
+        return PermutationTest(float(observed[0]), float(each[0]), exact, table)
+    by_name = dict(zip(parts, each.tolist(), strict=True))
+    return PermutationTest(*_largest(permuted, each), exact, table, by_name)
+
+
+def _largest(permuted: Floats, p_values: Floats) -> tuple[float, float]:
+    """The smallest of several p-values as a normal deviate, and the p-value of being so small."""
+    from scipy.special import ndtri
+
+    best = p_values.min()
+    smallest = np.min([_tails(row, row) for row in permuted], axis=0)
+    return float(-ndtri(best / 2)), float((smallest <= best * (1 + 1e-12)).mean())
 
 
 def permutation_p_value(
@@ -211,45 +206,42 @@ def permutation_p_value(
     n_permutations: int = 9999,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    """Statistic of the labels given, and its p-value among random relabellings.
+    """Statistic and p-value of :func:`permutation_test`."""
+    found = permutation_test(scores, groups, kind=kind, n_permutations=n_permutations, rng=rng)
+    return found.statistic, found.p_value
 
-    (1 + #{permuted ≥ observed}) / (1 + n_permutations), which is valid for any number of
-    permutations. They run where ``joblib.parallel_config`` says: in this process, or on a
-    cluster.
 
-    Parameters
-    ----------
-    groups : (K,)
-        Labels 0 … G − 1.
-    """
+def _part(weights: str) -> str:
+    return "level" if weights == "even" else weights
+
+
+def crossed(one: Indices, other: Indices) -> Indices:
+    """Cells of two partitions at once."""
+    found: Indices = np.unique(one * (int(other.max()) + 1) + other, return_inverse=True)[1]
+    return found
+
+
+def _permuted(
+    of: Callable[[NDArray[np.integer]], Floats],
+    groups: Indices,
+    cells: Indices,
+    n: int | None,
+    rng: np.random.Generator,
+) -> Floats:
+    """Statistics (J, P) of `n` random labellings, or of all."""
     from joblib import Parallel, delayed, effective_n_jobs
 
-    weights = bin_weights(scores.edges, scores.rate, kind)
-    observed = float(statistics(scores, groups[None], weights)[0])
-    at_once = -(-n_permutations // max(1, effective_n_jobs(None)))
+    if n is None:
+        return of(every_labelling(groups, cells))
+    at_once = -(-n // max(1, effective_n_jobs(None)))
     chunk = max(1, min(at_once, _CHUNK // max(len(groups), 1)))
-    n_above = Parallel()(
-        delayed(_n_above)(scores, labels, weights, observed * (1 - 1e-9))
-        for labels in _relabelled(groups, n_permutations, chunk, rng)
+    found = Parallel()(
+        delayed(of)(labels) for labels in random_labellings(groups, cells, n, chunk, rng)
     )
-    return observed, (1 + sum(n_above)) / (1 + n_permutations)
+    return np.concatenate(found, axis=1)
 
 
-def _relabelled(
-    groups: Indices, n: int, chunk: int, rng: np.random.Generator
-) -> Iterator[NDArray[np.intp]]:
-    """Random relabellings, (at most chunk, K) at a time; the same for every chunk."""
-    for first in range(0, n, chunk):
-        yield rng.permuted(np.tile(groups, (min(chunk, n - first), 1)), axis=1)
-
-
-def _n_above(scores: SubjectScores, labels: NDArray[np.intp], weights: Floats, limit: float) -> int:
-    """Relabellings whose statistic reaches the limit."""
-    return int((statistics(scores, labels, weights) >= limit).sum())
-
-
-def _by_subject(rows: Floats, subject: Indices, n_subjects: int) -> Floats:
-    """Sums of the rows of each subject, (N, B) → (K, B)."""
-    sums = np.zeros((n_subjects, rows.shape[1]))
-    np.add.at(sums, subject, rows)
-    return sums
+def _tails(values: Floats, at: Floats) -> Floats:
+    """Share of the values that reach each of `at`, but for rounding."""
+    ordered = np.sort(values)
+    return np.asarray((len(values) - np.searchsorted(ordered, at * (1 - 1e-9))) / len(values))

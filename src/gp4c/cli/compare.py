@@ -16,7 +16,6 @@ from gp4c.cli.options.estimator_options import (
     LevelOption,
     QuietOption,
     SeedOption,
-    groups_of,
     make_estimator,
 )
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
@@ -33,6 +32,16 @@ class Test(StrEnum):
 
     LEVEL = "level"
     CURVE = "curve"
+    TREND = "trend"
+    ANY = "any"
+
+
+class Weights(StrEnum):
+    """When differences count."""
+
+    EVEN = "even"
+    EARLY = "early"
+    LATE = "late"
 
 
 @takes_table
@@ -40,12 +49,29 @@ def compare(
     file: FileArgument,
     table: TableOptions,
     by: Annotated[str, typer.Option(help="Column that says which group a subject is in.")],
+    strata: Annotated[
+        str | None, typer.Option(help="Column of strata, such as centres: permute within them.")
+    ] = None,
+    blocks: Annotated[
+        str | None, typer.Option(help="Column of randomisation blocks: permute within them.")
+    ] = None,
     reference: Annotated[
         str | None, typer.Option(help="Group to compare with; the first if absent.")
     ] = None,
     test: Annotated[
-        Test, typer.Option(help="Test for more or fewer events, or also for another course.")
+        Test,
+        typer.Option(
+            help="level: more or fewer events; curve: mean numbers so far; trend: ordered "
+            "groups; any: whichever differs most."
+        ),
     ] = Test.LEVEL,
+    weights: Annotated[
+        Weights, typer.Option(help="When differences count, for level and trend.")
+    ] = Weights.EVEN,
+    scores: Annotated[
+        str | None,
+        typer.Option(metavar="GROUP=NUMBER,...", help="Scores of ordered groups, for trend."),
+    ] = None,
     permutations: Annotated[int, typer.Option(min=1, help="Permutations of the test.")] = 9999,
     effect: EffectOption = Effect.AUTO,
     bursts: BurstsOption = "auto",
@@ -64,7 +90,8 @@ def compare(
     panel = read_source(file, table)
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
         found = compare_groups(
-            panel, by, effect, bursts, seed, reference=reference, test=test.value,
+            panel, by, effect, bursts, seed, reference=reference, strata=strata, blocks=blocks,
+            test=test.value, weights=weights.value, scores=_scores(scores),
             n_permutations=permutations,
         )  # fmt: skip
         if not quiet:
@@ -83,14 +110,31 @@ def compare_groups(
 ) -> Comparison:  # fmt: skip
     """Compare groups of a covariate with GP4C."""
     from gp4c.analysis.compare_groups import compare as compare_panels
+    from gp4c.analysis.groups.group_columns import read_groups
 
-    groups_of(panel, by)  # says what is wrong with the column in the command line's words
-    values = {str(value): value for value in panel.covariates[by].unique()}
+    groups = read_groups(panel, by)  # says what is wrong with the column before anything is fitted
+    values = {str(value): value for value in groups.levels}
     model = make_estimator(Estimator.GP4C, effect, bursts, seed, formula)
     return compare_panels(
         panel, by, model, reference=None if reference is None else values.get(reference, reference),
         random_state=seed, **options,
     )  # fmt: skip
+
+
+def _scores(text: str | None) -> dict[str, float] | None:
+    """``"low=1,high=2"`` as a dictionary."""
+    if text is None:
+        return None
+    found = {}
+    for part in text.split(","):
+        name, _, number = part.rpartition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            raise typer.BadParameter(
+                f"--scores are GROUP=NUMBER, separated by commas; found {part.strip()!r}"
+            ) from None
+    return found
 
 
 def _text(found: Comparison) -> str:
@@ -109,23 +153,63 @@ def _json(found: Comparison) -> str:
 
     from gp4c import __version__
     from gp4c.analysis.comparison_words import conclusions
+    from gp4c.analysis.groups.labellings import log_labellings
     from gp4c.cli.fit import facts
 
-    factor = found.log_bayes_factor
+    tested, result = found.tested, found.tested.overall
     document = {
         "gp4c": __version__,
         "by": found.by,
         "groups": [str(group) for group in found.groups],
+        "strata": None if tested.strata is None else tested.strata.name,
+        "blocks": None if tested.blocks is None else tested.blocks.name,
         "test": found.test,
+        "weights": tested.weights,
+        "scores": None if tested.scores is None else tested.scores.tolist(),
         "statistic": found.statistic,
         "p_value": found.p_value,
-        "log_bayes_factor": factor if math.isfinite(factor) else None,
+        "parts": result.parts,
+        "log10_labellings": log_labellings(result.table) / math.log(10.0),
+        "exact": result.exact,
+        "log_bayes_factor": None if found.hypotheses is None else found.log_bayes_factor,
+        "hypotheses": _hypotheses(found),
         "fits": {str(group): facts(found.models[group]) for group in found.groups},
         "pairs": json.loads(found.pairwise().to_json(orient="records", double_precision=15)),
+        "intervals": _intervals(found),
         "explanation": conclusions(found),
         "notes": list(found.notes),
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _hypotheses(found: Comparison) -> dict[str, Any] | None:
+    """Probabilities and evidence of the three accounts, and the factors of the second."""
+    if found.hypotheses is None:
+        return None
+    base = found.groups[0]
+    return {
+        "probabilities": found.probabilities,
+        "log_evidence": found.hypotheses.log_evidence,
+        "law": found.hypotheses.law,
+        "effect": found.hypotheses.effect,
+        "factors": {
+            str(group): found.factor_interval(0.95, pair=(base, group))
+            for group in found.groups[1:]
+        },
+    }
+
+
+def _intervals(found: Comparison) -> list[dict[str, Any]] | None:
+    """Ratios that the test keeps, by pair; many pairs take long and are left to Python."""
+    import json
+
+    from gp4c.analysis.comparison_words import MOST_PAIRS
+
+    if len(found.pairs) > MOST_PAIRS:
+        return None
+    table = found.intervals().to_json(orient="records", double_precision=15)
+    rows: list[dict[str, Any]] = json.loads(table)
+    return rows
 
 
 def _writers(found: Comparison, level: float) -> dict[str, Writer]:

@@ -82,21 +82,6 @@ def _mixed_key(label: object) -> tuple[str, float, str]:
     return (type(label).__name__, 0.0, str(label))
 
 
-def natural_key(label: object) -> tuple[tuple[int, float, str], ...]:
-    """Sort groups as people do: numbers by value, ``5 mg`` before ``10 mg``, then the letters.
-
-    Examples
-    --------
-    >>> from gp4c.data.ordering import natural_key
-    >>> sorted(["placebo", "10 mg", "5 mg"], key=natural_key)
-    ['5 mg', '10 mg', 'placebo']
-    """
-    if isinstance(label, int | float | np.number):
-        return ((0, float(label), ""),)
-    parts = re.split(r"(\d+(?:\.\d+)?)", str(label))
-    return tuple((0, float(p), "") if k % 2 else (1, 0.0, p) for k, p in enumerate(parts) if p)
-
-
 def sequence_order(
     subject_index: IndexArray,
     n_subjects: int,
@@ -130,3 +115,22 @@ def sequence_order(
         keys = np.concatenate([cells, *(key[members][None] for key in subject_keys)])[::-1]
         pieces.append(members[np.lexsort(keys)] if len(keys) else members)
     return np.concatenate(pieces)
+
+
+def natural_key(label: object) -> tuple[tuple[int, float, str], ...]:
+    """Sorting key that reads numbers in texts: ``5 mg`` comes before ``10 mg``.
+
+    Numbers come before texts; upper and lower case count only where nothing else differs.
+
+    Examples
+    --------
+    >>> from gp4c.data.ordering import natural_key
+    >>> sorted(["10 mg", "placebo", "5 mg"], key=natural_key)
+    ['5 mg', '10 mg', 'placebo']
+    """
+    if isinstance(label, int | float | np.number):
+        return ((0, float(label), ""),)
+    text = str(label)
+    pieces = re.split(r"(\d+(?:\.\d+)?)", text)
+    parts = [(0, float(p), "") if k % 2 else (1, 0.0, p.casefold()) for k, p in enumerate(pieces)]
+    return (*(part for part in parts if part != (1, 0.0, "")), (2, 0.0, text))

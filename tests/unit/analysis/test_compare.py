@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -10,6 +11,7 @@ from scipy import stats
 import gp4c
 from gp4c.analysis.compare_groups import compare
 from gp4c.analysis.comparison_words import _probability, conclusions
+from gp4c.analysis.permutation import PermutationTest
 from gp4c.data.checks import few_digits
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 
@@ -66,7 +68,7 @@ def test_differences_have_the_models_means(two):
 
 def test_rate_bands_of_one_group_match_its_own(two):
     # the ratio of a group to itself under independent seeds is not 1, but to nothing is its rate
-    draws = two._draws(TIMES, "rate", "a")
+    draws = two._draws.of(TIMES, "rate", "a", "curves")
     low, high = two.models["a"].intensity_band(TIMES, 0.8)
     assert_allclose(np.quantile(draws, 0.1, axis=0), low, rtol=0.03)
     assert_allclose(np.quantile(draws, 0.9, axis=0), high, rtol=0.03)
@@ -89,7 +91,8 @@ def test_simultaneous_bands_are_wider(two):
     # whole curves lie inside with the probability asked for
     grid = np.linspace(0, 40, 61)[1:]
     low, high = two.difference_band(grid, 0.9, "simultaneous")
-    draws = two._draws(grid, "rate", "b") - two._draws(grid, "rate", "a")
+    b, a = (two._draws.of(grid, "rate", group, "curves") for group in "ba")
+    draws = b - a
     assert np.mean(np.all((draws >= low) & (draws <= high), axis=1)) == pytest.approx(0.9, abs=0.02)
 
 
@@ -104,10 +107,12 @@ def test_the_reference_turns_the_comparison_round(two):
 
 def test_a_real_difference_is_found_and_none_is_not(two):
     assert two.p_value < 0.01
+    assert two.probabilities["same"] < 0.01
     assert two.log_bayes_factor > 2
     none = compare(trial(ratio=1.0), "arm", QUICK, n_permutations=999)
     assert none.p_value > 0.05
     assert none.log_bayes_factor < 0
+    assert max(none.probabilities, key=none.probabilities.get) == "same"
 
 
 def test_labels_and_row_order_change_nothing(two):
@@ -154,37 +159,123 @@ def test_words_and_tables(two):
     assert (frame["ratio"] <= frame["ratio_high"]).all()
 
 
-def answer(p_value, log_bayes_factor, test="level"):
+def answer(p_value, same, factor, test="level", weights="even"):
     """As much of a comparison as its words about test and evidence need."""
+    strata = SimpleNamespace(name="centre", levels=["x", "y", "z"])
+    overall = PermutationTest(1.0, p_value, False, np.array([[4, 6]]))
     return SimpleNamespace(
-        p_value=p_value, log_bayes_factor=log_bayes_factor, test=test, n_permutations=99, by="arm"
-    )
+        p_value=p_value, test=test, groups=["a", "b"], hypotheses="some",
+        probabilities={"same": same, "factor": factor, "curves": 1 - same - factor},
+        tested=SimpleNamespace(
+            overall=overall, strata=strata, blocks=None, weights=weights, scores=None,
+            n_permutations=99, ratio=lambda first, second: 0.5,
+        ),
+        interval=lambda level: (0.25, np.inf),
+        factor_interval=lambda level, pair: (0.5, 0.9),
+    )  # fmt: skip
 
 
-def test_test_and_evidence_are_explained_and_disagreement_is_pointed_out():
-    only_evidence = " ".join(conclusions(answer(0.2149, 16.5)))
-    assert "p = 0.2149 (99 permutations" in only_evidence
-    separate = "The data favour separate curves for the groups of arm (odds above 1000 to 1)."
-    assert separate in only_evidence
+def test_test_and_probabilities_are_explained_and_disagreement_is_pointed_out():
+    only_evidence = " ".join(conclusions(answer(0.2149, 0.01, 0.03)))
+    assert "p = 0.2149 (99 permutations of subjects within 3 strata of centre)" in only_evidence
+    assert "Ratio of rates by this test: 0.50 (95% 0.25 to infinity, the ratios" in only_evidence
+    assert (
+        "The data speak for a curve of its own for each group (probability 0.96; one shape at "
+        "different levels 0.03, one common curve 0.01)."
+    ) in only_evidence
     assert "whether a group has more events" in only_evidence
-    assert "in level or in shape" in only_evidence
-    assert "Here only the evidence speaks for a difference: another shape" in only_evidence
-    only_test = " ".join(conclusions(answer(0.01, -np.log(33.0))))
-    assert "The data favour one common curve (odds 33 to 1)." in only_test
-    neither = "The data do not tell one common curve from separate ones (odds 1.1 to 1)."
-    assert neither in conclusions(answer(0.4, 0.1))
+    assert "Here only the probabilities speak for a difference" in only_evidence
+    only_test = " ".join(conclusions(answer(0.01, 0.8, 0.1)))
+    assert "The data lean to one common curve (probability 0.80; " in only_test
     assert "Here only the test" in only_test
-    assert "other times" in " ".join(conclusions(answer(0.5, 1.0, "curve")))
-    for agreed in (answer(0.01, 5.0), answer(0.5, -2.0), answer(0.2, 2.9)):
+    neither = conclusions(answer(0.4, 0.4, 0.35))
+    assert any(line.startswith("The data do not tell the accounts apart") for line in neither)
+    assert "so far differ at any time" in " ".join(conclusions(answer(0.5, 0.9, 0.05, "curve")))
+    assert "above all late" in " ".join(conclusions(answer(0.5, 0.9, 0.05, weights="late")))
+    for agreed in (answer(0.01, 0.02, 0.9), answer(0.5, 0.9, 0.05), answer(0.2, 0.3, 0.3)):
         assert "Here only" not in " ".join(conclusions(agreed))
-    assert len(conclusions(answer(0.2, float("nan")))) == 1
+    for found in (only_evidence, only_test):
+        assert "nats" not in found
 
 
-def test_maximised_hyper_parameters_give_no_bayes_factor():
+def test_maximised_hyper_parameters_give_no_probabilities():
     model = gp4c.GP4C(count_term="pointwise", hyper="optimize", effect=None)
     found = compare(trial(), "arm", model, n_permutations=99)
     assert np.isnan(found.log_bayes_factor)
-    assert "No Bayes factor" in str(found)
+    assert all(np.isnan(p) for p in found.probabilities.values())
+    assert np.isnan(found.factor)
+    assert "No probabilities of one curve, one shape or separate curves" in str(found)
+    with pytest.raises(ValueError, match="needs the probabilities"):
+        found.ratio(3.0, under="average")
+
+
+def wavy_trial(shapes, seed=4):
+    """Thirty subjects per arm, whose rates have these values at times 0, 10, ..., 40."""
+    rows = []
+    for k, (arm, shape) in enumerate(shapes.items()):
+        panel, _ = gp4c.simulate_panel(
+            (np.arange(0.0, 50.0, 10.0), np.array(shape)), window=(0, 40), n_subjects=30,
+            n_intervals=8, random_state=seed + k,
+        )  # fmt: skip
+        rows.append(
+            panel.to_frame().assign(arm=arm, subject=lambda f, a=arm: a + f["subject"].astype(str))
+        )
+    return gp4c.PanelCounts.from_frame(pd.concat(rows), window=(0, 40))
+
+
+WAVES = [0.1, 0.6, 0.1, 0.5, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [(WAVES, "same"), ([0.6 * x for x in WAVES], "factor"), (WAVES[1:] + WAVES[3:4], "curves")],
+)
+def test_the_account_that_is_true_is_named(other, name):
+    found = compare(wavy_trial({"a": WAVES, "b": other}), "arm", QUICK, n_permutations=99)
+    assert max(found.probabilities, key=found.probabilities.get) == name
+    assert found.probabilities[name] > (0.7 if name == "same" else 0.95)
+    assert sum(found.probabilities.values()) == pytest.approx(1.0)
+
+
+def test_the_factor_is_that_of_poisson_counts(two):
+    events = [trial().where(arm=arm).n_events for arm in "ab"]
+    deviation = np.sqrt(1 / events[0] + 1 / events[1])
+    low, high = two.factor_interval(0.95)
+    # the prior N(0, ln²2) shrinks the logarithm a little
+    shrunk = np.log(events[1] / events[0]) / (1 + (deviation / np.log(2)) ** 2)
+    assert_allclose(np.log(two.factor), shrunk, atol=0.02)
+    assert_allclose(np.log(high / low), 2 * 1.96 * deviation, rtol=0.1)
+
+
+def test_curves_are_averaged_over_the_accounts(two):
+    shares = two.probabilities
+    draws = two._draws.of(TIMES, "rate", "b", "average") / two._draws.of(
+        TIMES, "rate", "a", "average"
+    )
+    assert_allclose(np.mean(np.all(draws == 1.0, axis=1)), shares["same"], atol=1e-3)
+    shape = np.isclose(np.ptp(draws, axis=1), 0.0, atol=1e-9)
+    assert_allclose(shape.mean(), shares["same"] + shares["factor"], atol=1e-3)
+    assert two.ratio(TIMES, under="same").tolist() == [1.0, 1.0, 1.0]
+    assert_allclose(two.ratio(TIMES, under="factor"), two.factor, rtol=0.01)
+
+
+def test_the_interval_leaves_out_one_if_and_only_if_the_test_rejects(two):
+    for level in (0.5, 0.9, 0.99, 0.9999):
+        low, high = two.interval(level)
+        assert (low <= 1 <= high) == (two.p_value > 1 - level)
+    p = two.p_value
+    assert not two.interval(1 - p)[0] <= 1 <= two.interval(1 - p)[1]
+    inner, outer = two.interval(0.8), two.interval(0.95)
+    assert outer[0] < inner[0] < inner[1] < outer[1]
+
+
+def test_intervals_of_pairs_agree_with_adjusted_p_values(three):
+    table = three.intervals()
+    outside = (table["low"] > 1) | (table["high"] < 1)
+    assert outside.tolist() == (table["p_adjusted"] <= 0.05).tolist()
+    assert outside.any()
+    assert not outside.all()
+    assert "Holm" in str(three)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +283,9 @@ def test_maximised_hyper_parameters_give_no_bayes_factor():
     [
         ({"by": "dose"}, PanelDataError, "no covariate 'dose' of subjects; there are: arm"),
         ({"by": "arm", "reference": "z"}, PanelDataError, "no level 'z'"),
-        ({"by": "arm", "test": "both"}, ValueError, "test must be"),
+        ({"by": "arm", "test": "both"}, PanelDataError, "test must be"),
+        ({"by": "arm", "test": "any", "weights": "early"}, PanelDataError, "weights go with"),
+        ({"by": "arm", "scores": {"a": 1, "b": 2}}, PanelDataError, "scores go with"),
         ({"by": "arm", "model": gp4c.HomogeneousPoisson()}, TypeError, "gives no posterior"),
     ],
 )

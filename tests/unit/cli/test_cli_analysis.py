@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -74,6 +75,76 @@ def test_compare_prints_json_or_nothing(workplace):
     done = run("compare visits.csv --by arm --permutations 19 --json")
     assert json.loads(done.stdout)["by"] == "arm"
     assert run("compare visits.csv --by arm --permutations 19 --quiet").output == ""
+
+
+@pytest.fixture
+def ward(workplace):
+    """The same subjects with centres, blocks, doses and a column that changes."""
+    table = pd.read_csv("visits.csv")
+    who = table["subject"] - 1
+    table["centre"] = (who // 4).map({0: "x", 1: "y", 2: "z"})
+    table["block"] = who // 2
+    table["dose"] = (who % 3).map({0: "10 mg", 1: "5 mg", 2: "none"})
+    table["state"] = ["ill" if k % 3 == 1 else "well" for k in range(len(table))]
+    table["ward"] = "one"
+    table["lone"] = table["centre"].where(who != 0, "w")
+    table.to_csv("ward.csv", index=False)
+    return workplace
+
+
+def test_compare_within_strata_and_blocks(ward):
+    done = run("compare ward.csv --by arm --strata centre --json")
+    document = json.loads(done.stdout)
+    assert document["strata"] == "centre"
+    assert document["log10_labellings"] == pytest.approx(np.log10(6**3))
+    assert document["exact"]
+    assert (
+        document["p_value"]
+        == compare(
+            gp4c.read_panel("ward.csv"), "arm", gp4c.GP4C(effect="gamma", **QUICK), strata="centre"
+        ).p_value
+    )
+    said = words(run("compare ward.csv --by arm --strata centre --blocks block").stdout)
+    assert (
+        "all 64 ways to label the subjects within 3 strata of centre and 6 blocks of block" in said
+    )
+
+
+def test_compare_ordered_groups_early(ward):
+    done = run("compare ward.csv --by dose --test trend --weights early --permutations 99 "
+               "--reference none")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    said = words(done.stdout)
+    assert "(trend, early)" in said
+    assert "scores: none 0, 5 mg 5, 10 mg 10" in said
+    given = run('compare ward.csv --by dose --test trend --permutations 99 --json --scores '
+                '"none=0,5 mg=1,10 mg=2"')  # fmt: skip
+    assert json.loads(given.stdout)["scores"] == [1.0, 2.0, 0.0]  # 5 mg, 10 mg, none
+    some = json.loads(run("compare ward.csv --by arm --test any --permutations 99 --json").stdout)
+    assert set(some["parts"]) == {"level", "early", "late", "crossing", "curve"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--by arm --strata lone", "stratum 'w' of 'lone' has one group only, 'arm' = 'a'"),
+        ("--by arm --strata block --blocks arm", "no block of 'arm' has two groups of 'arm'"),
+        ("--by centre --strata centre", "'x' of 'centre' is in one stratum only"),
+        ("--by ward", "'ward' has one level only, 'one': nothing to compare"),
+        ("--by arm --strata ward", "'ward' has one level only, 'one': leave it out of the strata"),
+        ("--by state", "'state' varies within a subject and cannot say which group it is in"),
+        ("--by arm --strata state", "subject 1 has 'well' in"),
+        ("--by arm --test trend", "needs a number for each group of 'arm'"),
+        ("--by dose --test trend --scores none=zero", "GROUP=NUMBER"),
+        ("--by arm --test any --weights late", "weights go with"),
+    ],
+)
+def test_columns_that_cannot_be_compared_are_one_sentence(options, message, ward):
+    done = run(f"compare ward.csv {options}")
+    assert done.exit_code == 2
+    said = words(done.stderr.replace("│", " "))
+    assert message in said
+    assert "Traceback" not in done.output
 
 
 @pytest.mark.parametrize(

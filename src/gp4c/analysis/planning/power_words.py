@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _WIDTH = 80
 _TESTS = {
     "level": "of the level (more events in one arm than in the other)",
-    "curve": "of the curve (more events in one arm, or events at other times)",
+    "curve": "of the curve (mean numbers of events that differ at any time)",
+    "any": "of any difference (in level, early, late, crossing or in the curve)",
 }
 
 

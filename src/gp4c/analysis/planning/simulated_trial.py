@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.analysis.permutation import SubjectScores, subject_scores
+from gp4c.analysis.permutation import permutation_test, subject_scores
 from gp4c.analysis.planning.trial_design import TrialDesign
-from gp4c.analysis.planning.two_arm_test import n_above
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -73,37 +72,25 @@ def _ends(design: TrialDesign, n: int, rng: np.random.Generator) -> Floats:
     return np.where(leaves, rng.uniform(0.0, design.follow_up, n), np.inf)
 
 
-def relabellings_above(
+def trial_p_value(
     design: TrialDesign, n_per_arm: int, ratio: float, seed: int, number: int
-) -> int:
-    """Draw trial `number` and test it; see :func:`gp4c.analysis.planning.two_arm_test.n_above`.
+) -> float:
+    """Draw trial `number` and test it as :func:`gp4c.compare` would, within strata.
 
     The trial depends on the arguments alone, whoever runs it and in whatever order.
     """
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
     trial = draw_trial(design, n_per_arm, ratio, rng)
-    strata = []
-    for k in range(len(design.strata)):
-        members = _observed_members(trial, k)
-        if members.any():
-            strata.append(_scores(trial, members))
-    if not strata:
-        return design.n_permutations
-    return n_above(strata, design.test, design.n_permutations, rng)
-
-
-def _observed_members(trial: Trial, stratum: int) -> NDArray[np.bool_]:
-    """Subjects of a stratum who were seen at least once."""
     seen = np.bincount(trial.subject, minlength=len(trial.stratum)) > 0
-    return np.asarray(seen & (trial.stratum == stratum))
-
-
-def _scores(trial: Trial, members: NDArray[np.bool_]) -> tuple[SubjectScores, NDArray[np.bool_]]:
-    """Scores of some subjects under their own pooled rate, and who is in the first arm."""
-    rows = members[trial.subject]
-    place = np.cumsum(members) - 1
+    groups = trial.second[seen].astype(np.intp)
+    if not 0 < groups.sum() < len(groups):
+        return 1.0
+    place = np.cumsum(seen) - 1
+    strata = np.unique(trial.stratum[seen], return_inverse=True)[1]
     scores = subject_scores(
-        trial.start[rows], trial.stop[rows], trial.count[rows], np.ones(int(rows.sum())),
-        place[trial.subject[rows]], int(members.sum()),
+        trial.start, trial.stop, trial.count, np.ones(len(trial.start)), place[trial.subject],
+        int(seen.sum()), strata,
     )  # fmt: skip
-    return scores, ~trial.second[members]
+    return permutation_test(
+        scores, groups, kind=design.test, n_permutations=design.n_permutations, rng=rng
+    ).p_value

@@ -14,7 +14,7 @@ from gp4c.exceptions import PanelDataError
 Floats = NDArray[np.float64]
 
 #: what the permutation test may look for
-TESTS = ("level", "curve")
+TESTS = ("level", "curve", "any")
 #: the most subjects of an arm, visits of a subject and strata
 MOST_SUBJECTS, MOST_VISITS, MOST_STRATA = 20_000, 1000, 100
 

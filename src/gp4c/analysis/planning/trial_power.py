@@ -96,7 +96,7 @@ def power(
         Relative rates of strata of equal size, each randomised and permuted by itself.
     jitter : float
         Visits but the last are early or late by up to this share of half their distance.
-    test : {"level", "curve"}
+    test : {"level", "curve", "any"}
     alpha : float
         Two-sided level of the test.
     target : float
@@ -145,10 +145,10 @@ def power(
     records = TrialRecords(None if store is None else Path(store))
 
     def simulate(n: int, r: float) -> PowerRow:
-        above = run_trials(
+        p_values = run_trials(
             design, n, r, n_trials=n_trials, seed=random_state, records=records, progress=progress
         )
-        rejected = sum((1 + a) / (1 + n_permutations) <= alpha for a in above)
+        rejected = sum(p <= alpha for p in p_values)
         return PowerRow(
             *design.arms(n), r, n_trials, rejected, formula_power(design, n, r, alpha),
             expected_events(design, n, r),

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from gp4c.analysis.planning.simulated_trial import relabellings_above
+from gp4c.analysis.planning.simulated_trial import trial_p_value
 from gp4c.exceptions import PanelDataError
 from gp4c.threads import leave_interrupts_to_the_parent, one_blas_thread
 
@@ -24,11 +24,11 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 #: trials that a worker runs at a time and that are kept together
 BATCH = 25
 #: what a file of trials says it is
-_FORMAT = "gp4c power trials 1"
+_FORMAT = "gp4c power trials 2"
 
 
 class TrialRecords:
-    """Relabellings above the statistic of finished trials, by design, in memory and in a file.
+    """p-values of finished trials, by design, in memory and in a file.
 
     They depend on neither the level of the test nor the number of trials: a run with another
     level, or with more trials, takes up what is there.
@@ -41,15 +41,15 @@ class TrialRecords:
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path
-        self._found: dict[str, dict[int, list[int]]] = {}
+        self._found: dict[str, dict[int, list[float]]] = {}
         if path is not None and path.exists():
             self._found = _read(path)
 
-    def batches(self, key: str) -> dict[int, list[int]]:
+    def batches(self, key: str) -> dict[int, list[float]]:
         """Finished batches of a design."""
         return dict(self._found.get(key, {}))
 
-    def add(self, key: str, batch: int, values: list[int]) -> None:
+    def add(self, key: str, batch: int, values: list[float]) -> None:
         """Keep a batch; a process that is killed leaves the file as it was before."""
         self._found.setdefault(key, {})[batch] = values
         if self.path is None:
@@ -63,13 +63,13 @@ class TrialRecords:
         write_text(self.path, json.dumps({"format": _FORMAT, "trials": ordered}) + "\n")
 
 
-def _read(path: Path) -> dict[str, dict[int, list[int]]]:
+def _read(path: Path) -> dict[str, dict[int, list[float]]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["format"] != _FORMAT:
             raise ValueError
         return {
-            key: {int(b): [int(v) for v in values] for b, values in found.items()}
+            key: {int(b): [float(v) for v in values] for b, values in found.items()}
             for key, found in content["trials"].items()
         }
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -87,8 +87,8 @@ def run_trials(
     seed: int,
     records: TrialRecords,
     progress: Progress,
-) -> list[int]:
-    """Relabellings above the statistic of trials 0 … n_trials − 1.
+) -> list[float]:
+    """p-values of trials 0 … n_trials − 1.
 
     They run where ``joblib.parallel_config`` says.
     """
@@ -121,7 +121,7 @@ def design_key(design: TrialDesign, n_per_arm: int, ratio: float, seed: int) -> 
 
 def _batches(
     design: TrialDesign, n_per_arm: int, ratio: float, seed: int, wanted: list[int]
-) -> Generator[tuple[int, list[int]], None, None]:
+) -> Generator[tuple[int, list[float]], None, None]:
     from joblib import Parallel, delayed
 
     parallel = Parallel(return_as="generator_unordered", batch_size=1)
@@ -132,9 +132,9 @@ def _batches(
 
 def run_batch(
     design: TrialDesign, n_per_arm: int, ratio: float, seed: int, batch: int
-) -> tuple[int, list[int]]:
+) -> tuple[int, list[float]]:
     """Run the trials of a batch one after the other."""
     leave_interrupts_to_the_parent()
     numbers = range(batch * BATCH, (batch + 1) * BATCH)
     with one_blas_thread():
-        return batch, [relabellings_above(design, n_per_arm, ratio, seed, k) for k in numbers]
+        return batch, [trial_p_value(design, n_per_arm, ratio, seed, k) for k in numbers]

@@ -181,10 +181,13 @@ def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCount
     """Split subjects by a covariate; all of them under None without one."""
     if by is None:
         return {None: panel}
+    from gp4c.analysis.groups.group_columns import refuse_varying
+    from gp4c.data.ordering import natural_key
     from gp4c.exceptions import PanelDataError
 
     covariates = panel.covariates
     if by not in covariates.columns:
+        refuse_varying(panel, by)
         known = ", ".join(map(str, covariates.columns)) or "none"
         raise PanelDataError(f"there is no covariate {by!r} to group by; there are: {known}")
     values = list(covariates[by].dropna().unique())
@@ -192,7 +195,7 @@ def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCount
         raise PanelDataError(
             f"{by!r} has {len(values)} different values; --by takes 1 to {_MOST_GROUPS} groups"
         )
-    return {str(value): panel.where(**{by: value}) for value in sorted(values, key=str)}
+    return {str(value): panel.where(**{by: value}) for value in sorted(values, key=natural_key)}
 
 
 def fit_groups(

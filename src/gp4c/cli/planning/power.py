@@ -37,6 +37,7 @@ class Tested(StrEnum):
 
     LEVEL = "level"
     CURVE = "curve"
+    ANY = "any"
 
 
 def power(

@@ -5,7 +5,7 @@ import pytest
 from trial_designs import design
 
 from gp4c.analysis.planning.rate_ratio_formula import expected_events, observed_means
-from gp4c.analysis.planning.simulated_trial import draw_trial, relabellings_above
+from gp4c.analysis.planning.simulated_trial import draw_trial, trial_p_value
 from tolerances import STANDARD_ERRORS
 
 N = 20_000
@@ -76,11 +76,11 @@ def test_a_curve_puts_events_where_it_is_high(rng):
 
 def test_a_trial_depends_on_its_number_and_the_seed_alone():
     plan = design(drop_out=0.2)
-    found = [relabellings_above(plan, 20, 0.5, 1, k) for k in range(6)]
-    assert [relabellings_above(plan, 20, 0.5, 1, k) for k in (5, 0)] == [found[5], found[0]]
-    assert found != [relabellings_above(plan, 20, 0.5, 2, k) for k in range(6)]
+    found = [trial_p_value(plan, 20, 0.5, 1, k) for k in range(6)]
+    assert [trial_p_value(plan, 20, 0.5, 1, k) for k in (5, 0)] == [found[5], found[0]]
+    assert found != [trial_p_value(plan, 20, 0.5, 2, k) for k in range(6)]
 
 
 def test_a_trial_that_everybody_leaves_at_once_shows_nothing():
     plan = design(drop_out=1.0, visits=1)
-    assert relabellings_above(plan, 10, 0.5, 0, 0) == plan.n_permutations
+    assert trial_p_value(plan, 10, 0.5, 0, 0) == 1.0

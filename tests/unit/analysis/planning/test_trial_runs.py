@@ -22,13 +22,13 @@ def run(records=None, n_trials=3 * BATCH, progress=lambda done, total, text: Non
 
 def counted(monkeypatch):
     """Numbers of the trials that are run from now on."""
-    numbers, real = [], trial_runs.relabellings_above
+    numbers, real = [], trial_runs.trial_p_value
 
     def count(*arguments):
         numbers.append(arguments[-1])
         return real(*arguments)
 
-    monkeypatch.setattr(trial_runs, "relabellings_above", count)
+    monkeypatch.setattr(trial_runs, "trial_p_value", count)
     return numbers
 
 

@@ -1,6 +1,4 @@
-"""The permutation test: scores by hand, invariances, and p-values against full enumeration."""
-
-from itertools import combinations
+"""Scores of subjects: likelihoods, counts minus expectations, sums that vanish, strata apart."""
 
 import numpy as np
 import pytest
@@ -8,21 +6,19 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from classical_panels import random_panel
-from gp4c.analysis.permutation import (
-    bin_weights,
+from gp4c.analysis.groups.bin_scores import (
     frailty_variance,
-    permutation_p_value,
     pooled_rate,
-    statistics,
     subject_scores,
     time_bins,
 )
+from gp4c.analysis.permutation import statistics
 
 
-def scores_of(panel):
+def scores_of(panel, strata=None):
     return subject_scores(
         panel.start, panel.stop, panel.count.astype(float), panel.exposure,
-        panel.subject_index, panel.n_subjects,
+        panel.subject_index, panel.n_subjects, strata,
     )  # fmt: skip
 
 
@@ -48,7 +44,7 @@ def test_residuals_are_counts_minus_expectations():
     scores = scores_of(panel)
     overlap = np.minimum(panel.stop[:, None], scores.edges[1:])
     overlap = np.maximum(overlap - np.maximum(panel.start[:, None], scores.edges[:-1]), 0)
-    expected = (overlap @ scores.rate) * panel.exposure
+    expected = (overlap @ scores.rate[0]) * panel.exposure
     totals = np.bincount(panel.subject_index, panel.count, panel.n_subjects)
     means = np.bincount(panel.subject_index, expected, panel.n_subjects)
     # summed over time a residual is events minus expected, times the subject's weight
@@ -58,64 +54,6 @@ def test_residuals_are_counts_minus_expectations():
     # a subject of whom more was seen tells more, but weighs less per event
     assert stats.spearmanr(ratio, means).statistic < -0.99
     assert_allclose(scores.residual.sum(axis=0), 0.0, atol=0.05)
-
-
-def test_the_statistic_is_the_robust_log_rank_score():
-    # everybody watched all the time, one bin: U² / Σψ², with ψ the centred weighted residual
-    rng = np.random.default_rng(4)
-    n = 12
-    count = rng.poisson(1.0, n).astype(float)
-    start, stop = np.zeros(n), np.ones(n)
-    scores = subject_scores(start, stop, count, np.ones(n), np.arange(n), n)
-    groups = (np.argsort(np.argsort(count, kind="stable")) % 12 > 5).astype(np.intp)
-    member = (groups == 0).astype(float)
-    psi = (member - 0.5) * (count - count.mean())
-    found = statistics(scores, groups[None], np.ones((1, 1)))[0]
-    assert_allclose(found, psi.sum() ** 2 / (psi**2).sum(), rtol=1e-9)
-
-
-def test_groups_may_be_named_in_any_order():
-    panel = random_panel(5, n_subjects=18)
-    scores, rng = scores_of(panel), np.random.default_rng(0)
-    weights = bin_weights(scores.edges, scores.rate, "curve")
-    groups = rng.integers(0, 3, 18)
-    one = statistics(scores, groups[None], weights)
-    for names in ([1, 2, 0], [2, 1, 0]):
-        other = statistics(scores, np.array(names)[groups][None], weights)
-        assert_allclose(other, one, rtol=1e-2)  # the pooled rate is found to 1e-5 only
-
-
-def test_random_permutations_agree_with_all_of_them():
-    panel = random_panel(8, n_subjects=10)
-    scores = scores_of(panel)
-    groups = np.array([0] * 4 + [1] * 6)
-    weights = bin_weights(scores.edges, scores.rate, "level")
-    every = []
-    for chosen in combinations(range(10), 4):
-        labels = np.ones(10, dtype=np.intp)
-        labels[list(chosen)] = 0
-        every.append(labels)
-    values = statistics(scores, np.array(every), weights)
-    observed, p = permutation_p_value(
-        scores, groups, n_permutations=20_000, rng=np.random.default_rng(1)
-    )
-    exact = np.mean(values >= observed * (1 - 1e-9))
-    assert abs(p - exact) < 4 * np.sqrt(exact * (1 - exact) / 20_000)
-    assert_allclose(observed, statistics(scores, groups[None], weights)[0])
-
-
-def test_p_values_are_never_zero_and_depend_on_the_seed_alone():
-    panel = random_panel(9, n_subjects=30, level=3.0)
-    scores = scores_of(panel)
-    order = np.argsort(scores.residual.sum(axis=1))
-    groups = np.zeros(30, dtype=np.intp)
-    groups[order[15:]] = 1  # the most different groups there are
-    runs = [
-        permutation_p_value(scores, groups, n_permutations=99, rng=np.random.default_rng(2))
-        for _ in range(2)
-    ]
-    assert runs[0] == runs[1]
-    assert runs[0][1] == 0.01
 
 
 def test_bins_share_the_events():
@@ -135,11 +73,50 @@ def test_bins_share_the_events():
     assert time_bins(start, stop, np.zeros(500)).tolist() == [start.min(), stop.max()]
 
 
-def test_the_trend_is_orthogonal_to_the_level_under_the_pooled_rate():
-    weights = bin_weights(np.array([0.0, 1.0, 3.0, 4.0]), np.array([2.0, 1.0, 3.0]), "curve")
-    mass = np.array([2.0, 2.0, 3.0])
-    assert abs(weights[:, 1] @ mass) < 1e-12
-    assert np.all(np.diff(weights[:, 1]) > 0)
+def test_early_and_late_weights_are_shares_of_events_that_add_up():
+    scores = scores_of(random_panel(6, n_subjects=40, level=3.0))
+    early, late = scores.time_weights("early"), scores.time_weights("late")
+    assert_allclose(early + late, scores.time_weights("even"))
+    assert np.all(np.diff(late) > 0)
+    # half of the events come before and half after: the weights have mean 1/2 over them
+    expected = (scores.rate[0] * scores.exposure).sum(axis=0)
+    assert_allclose(late @ expected / expected.sum(), 0.5)
+
+
+def test_numbers_so_far_are_those_of_the_mean_function_by_hand():
+    # everybody watched to the end, no frailty: N(t) − mean N(t) at the ends of bins
+    rng = np.random.default_rng(1)
+    n = 30
+    start, stop = np.tile([0.0, 1.0, 2.0], n), np.tile([1.0, 2.0, 3.0], n)
+    count = rng.poisson(2.0, 3 * n).astype(float)
+    subject = np.repeat(np.arange(n), 3)
+    scores = subject_scores(start, stop, count, np.ones(3 * n), subject, n)
+    last = scores.so_far[:, -1]
+    totals = count.reshape(n, 3).sum(axis=1)
+    weight = 1 / (1 + scores.frailty_variance * totals.mean())
+    assert_allclose(last, weight * (totals - totals.mean()), rtol=1e-3, atol=1e-3)
+    assert_allclose(scores.watched.sum(axis=1), 3.0)
+
+
+def test_residuals_so_far_vanish_in_every_stratum_at_every_time():
+    panel = random_panel(7, n_subjects=24, gaps=True, exposure=True)
+    strata = np.arange(24) % 3
+    scores = scores_of(panel, strata)
+    for s in range(3):
+        assert_allclose(scores.so_far[strata == s].sum(axis=0), 0.0, atol=1e-12)
+
+
+def test_a_stratum_has_the_rate_of_its_own_subjects():
+    # everybody watched for the same time, one bin: the mean count of the stratum
+    rng = np.random.default_rng(5)
+    strata = np.repeat([0, 1, 2], [4, 3, 5])
+    count = rng.poisson(np.array([0.5, 3.0, 0.0])[strata]).astype(float)
+    scores = subject_scores(
+        np.zeros(12), np.ones(12), count, np.ones(12), np.arange(12), 12, strata
+    )
+    means = [count[strata == s].mean() for s in range(3)]
+    assert_allclose(scores.rate.mean(axis=1), means, rtol=1e-4)
+    assert_allclose(np.sign(scores.residual.sum(axis=1)), np.sign(count - np.array(means)[strata]))
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.8])
@@ -156,4 +133,5 @@ def test_without_events_nobody_differs():
     scores = subject_scores(start, stop, np.zeros(3), np.ones(3), np.array([0, 0, 1]), 2)
     assert_allclose(scores.rate, 0.0)
     assert_allclose(scores.residual, 0.0)
-    assert_allclose(statistics(scores, np.array([[0, 1]]), np.ones((1, 1))), 0.0)
+    for part in ("level", "early", "curve"):
+        assert_allclose(statistics(scores, np.array([[0, 1]]), part), 0.0)

@@ -1,0 +1,1 @@
+"""Groups of subjects: their columns, relabellings, statistics, intervals and hypotheses."""
