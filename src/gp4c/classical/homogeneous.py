@@ -26,7 +26,6 @@ from gp4c.classical.constant_rate import (
 from gp4c.classical.marginal_counts import RateRows
 from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import Floats
-from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.fit_warnings import look_back, warn_if_overdispersed, warn_of_misfit
 from gp4c.estimators.inputs import check_choice, check_level
 from gp4c.exceptions import ConvergenceWarning
@@ -172,7 +171,6 @@ class HomogeneousPoisson(BootstrapEstimator):
         """What a fit with bursts leaves behind besides."""
         self.dispersion_ = 1.0 + found.excess
         self.law_ = "bursts" if found.excess > 0.0 else "poisson"
-        self.histories_ = SubjectHistories.of(panel)
         self.counted_ = _counted(self._rows)
         if self.effect is not None:
             expected = found.rate * panel.exposure * (panel.stop - panel.start)

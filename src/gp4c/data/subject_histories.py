@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.events import RecurrentEvents
+from gp4c.data.tables.service import ServiceRecord
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -38,6 +39,8 @@ class SubjectHistories:
     mean_expected : (K,), optional
         Expected counts so far, where the spans were not kept: R is then its posterior mean and
         the effects are drawn independently of the curve.
+    service : ServiceRecord, optional
+        Who is out of service, and how much each subject was used of late.
     """
 
     subjects: NDArray[Any]
@@ -52,6 +55,7 @@ class SubjectHistories:
     row_exposure: Floats
     row_count: Floats
     mean_expected: Floats | None = None
+    service: ServiceRecord | None = None
 
     @classmethod
     def without_spans(
@@ -90,7 +94,7 @@ class SubjectHistories:
         last = np.append(first[1:], len(owner)) - 1
         return cls(
             data.subjects, totals, owner[first], data.start[first], data.stop[last],
-            data.exposure[first], *cls._counted(data),
+            data.exposure[first], *cls._counted(data), service=data.service,
         )  # fmt: skip
 
     @staticmethod
@@ -120,6 +124,9 @@ class SubjectHistories:
             np.concatenate([part.row_stop for part in parts]),
             np.concatenate([part.row_exposure for part in parts]),
             np.concatenate([part.row_count for part in parts]),
+            service=ServiceRecord.joined(
+                [part.service for part in parts], [len(part.subjects) for part in parts]
+            ),
         )
 
     def take(self, positions: Indices) -> SubjectHistories:
@@ -134,7 +141,13 @@ class SubjectHistories:
             self.row_start[rows], self.row_stop[rows], self.row_exposure[rows],
             self.row_count[rows],
             None if self.mean_expected is None else self.mean_expected[positions],
+            None if self.service is None else self.service.take(positions),
         )  # fmt: skip
+
+    @property
+    def end(self) -> Floats:
+        """When each subject went out of service; NaN while it is in service."""
+        return np.full(len(self.subjects), np.nan) if self.service is None else self.service.end
 
     def positions(self, labels: list[Any]) -> Indices:
         """Positions of labels; an unknown label is a KeyError that names it."""

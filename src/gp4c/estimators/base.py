@@ -21,6 +21,7 @@ from gp4c.exceptions import NotFittedError, OutsideWindowError
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.subject_histories import SubjectHistories
     from gp4c.model.laws import CountLaw, SubjectEffect
     from gp4c.posterior.own_check import OwnCheck
 
@@ -73,6 +74,8 @@ class PanelEstimator:
     fit_check_: OwnCheck | None = None
     n_left_out_: int = 0
     time_origin_: str | None = None  # of models that were saved before there was one
+    usage_: str | None = None  # what rates are per, if not time
+    histories_: SubjectHistories | None = None
     law_: str = "poisson"
     dispersion_: float = 1.0  # of models without bursts
     effective_draws_: float | None = None  # of models without weighted draws
@@ -179,7 +182,7 @@ class PanelEstimator:
         """Remember the unit of time of the data, and the date that time 0 stands for."""
         from gp4c.data.timeaxis import as_moment
 
-        self.time_unit_ = data.time_unit
+        self.time_unit_, self.usage_ = data.time_unit, data.usage
         self.time_origin_ = None if data.time_origin is None else str(as_moment(data.time_origin))
 
     # -- what a fit says about itself ----------------------------------------------------------
@@ -339,9 +342,9 @@ def _same(value: object, default: object) -> bool:
 
 
 def average_exposure(model: PanelEstimator) -> float:
-    """Units at risk of the subjects of a fit, averaged over time; 1 if they are not known."""
+    """Units at risk of the subjects of a fit, averaged over time; 1 if not known, or with usage."""
     known = model.data_summary_
     at_risk, observed = known.get("exposure_time", 0.0), known.get("observed_time", 0.0)
-    if not observed or abs(at_risk - observed) <= 1e-9 * observed:
+    if model.usage_ is not None or not observed or abs(at_risk - observed) <= 1e-9 * observed:
         return 1.0
     return at_risk / observed

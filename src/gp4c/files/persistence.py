@@ -336,7 +336,7 @@ def _decode(value: Any) -> Any:
         return _decode_array(value)
     cls = _named(value["class"], RESULTS)
     content = {name: _decode(item) for name, item in value["fields"].items()}
-    wrong = problem_with(content, FIELDS[cls.__name__])
+    wrong = problem_with(content, FIELDS[cls.__name__], OPTIONAL)
     if wrong:
         raise ValueError(f"in {cls.__name__}, {wrong}")
     return cls(**content)

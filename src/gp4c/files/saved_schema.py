@@ -36,6 +36,7 @@ RESULTS = {
     "Posterior": "gp4c.posterior.mixture",
     "SubjectHistories": "gp4c.data.subject_histories",
     "OwnCheck": "gp4c.posterior.own_check",
+    "ServiceRecord": "gp4c.data.tables.service",
     "CurveDraws": "gp4c.posterior.draws",
     "CurveGroup": "gp4c.posterior.draws",
     "RateRows": "gp4c.classical.marginal_counts",
@@ -249,6 +250,10 @@ FIELDS: dict[str, dict[str, Check]] = {
         "span_start": array("P"), "span_stop": array("P"), "span_exposure": array("P"),
         "row_subject": index("J", into="K"), "row_start": array("J"), "row_stop": array("J"),
         "row_exposure": array("J"), "row_count": array("J"), "mean_expected": maybe(array("K")),
+        "service": maybe(result("ServiceRecord")),
+    },
+    "ServiceRecord": {
+        "end": array("K", nan=True), "usage_rate": maybe(array("K")), "usage": maybe(_TEXT),
     },
     "RateRows": {
         "count": array("J", positive=True), "time": array("J", positive=True),
@@ -273,6 +278,7 @@ FIELDS: dict[str, dict[str, Check]] = {
 
 _SHARED: dict[str, Check] = {
     "window_": window, "time_unit_": maybe(_TEXT), "time_origin_": maybe(date),
+    "usage_": maybe(_TEXT),
     "effect_": _effect,
     "frailty_shape_": number(positive=True, infinite=True), "subjects_": labels("K"),
     "subject_totals_": array("K"), "subject_effects_": maybe(array("K")),
@@ -299,6 +305,7 @@ _GP4C = _GAUSSIAN | {
 }  # fmt: skip
 _PLUG_IN = _SHARED | {
     "time_at_risk_": number(), "residual_": _ANY_NUMBER, "bootstrap_seed_": _COUNT,
+    "histories_": maybe(result("SubjectHistories")),
 }  # fmt: skip
 _STEP = _PLUG_IN | {
     "times_": array("L"), "values_": array("L"), "n_left_out_": _COUNT,
@@ -312,7 +319,7 @@ STATES: dict[str, dict[str, Check]] = {
     "HomogeneousPoisson": _PLUG_IN | {
         "rate_": number(), "subject_time_at_risk_": array("K"), "bootstrap_": dict_of(array("B")),
         "dispersion_": number(positive=True), "counted_": result("RateRows"),
-        "law_": _law, "histories_": result("SubjectHistories"),
+        "law_": _law,
         "subject_effect_errors_": array("K"),
     },
     "LocalEM": _PLUG_IN | {
@@ -322,7 +329,7 @@ STATES: dict[str, dict[str, Check]] = {
         "bootstrap_": dict_of(lambda value, sizes: _local_em_draw(value, sizes)),
     },
 }  # fmt: skip
-#: attributes that only some fits have
+#: attributes, and fields of results, that only some fits have
 OPTIONAL = frozenset(
     {
         "bandwidths_",
@@ -343,6 +350,8 @@ OPTIONAL = frozenset(
         "subject_effect_errors_",
         "subject_effects_",
         "time_origin_",
+        "usage_",
+        "service",
     }
 )
 

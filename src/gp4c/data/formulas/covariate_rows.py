@@ -140,6 +140,7 @@ def _without_missing(panel: PanelCounts, names: Sequence[str]) -> PanelCounts:
         stop=panel.stop[rows],
         count=panel.count[rows],
         exposure=panel.exposure[rows],
+        service=None if panel.service is None else panel.service.take(kept),
         notes=(*panel.notes, note),
         _covariates=None if panel._covariates is None else panel._covariates.iloc[kept],
         _interval_covariates=None if between is None else between.iloc[np.flatnonzero(rows)],

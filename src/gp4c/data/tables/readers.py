@@ -45,6 +45,9 @@ def read_panel(
     stop: str | None = None,
     count: str | None = None,
     exposure: str | None = None,
+    usage: str | None = None,
+    end: str | None = None,
+    clock: str = "time",
     time: str | None = None,
     cumulative: bool = False,
     since_entry: bool = False,
@@ -64,6 +67,9 @@ def read_panel(
     subject, start, stop, count, exposure : str, optional
         Names of the columns. Without them usual names (id, from, to, n, ...) are recognised in
         any case, and ``panel.notes`` says which were used.
+    usage, end, clock
+        Columns of the amount of use in each interval and of the time when a subject went out of
+        service, as in :meth:`PanelCounts.from_frame`; they are never recognised by name.
     time : str, optional
         For a table of visits: the column of visit times, instead of ``start`` and ``stop``.
     cumulative, since_entry, origin
@@ -97,7 +103,9 @@ def read_panel(
     """
     from gp4c.data.panel import PanelCounts
 
-    given = {"subject": subject, "count": count, "exposure": exposure}
+    given = {"subject": subject, "count": count}
+    given |= {"exposure": exposure} if usage is None or exposure is not None else {}
+    given |= {role: name for role, name in (("usage", usage), ("end", end)) if name is not None}
     given |= {"time": time} if time is not None else {"start": start, "stop": stop}
 
     def label_column(header: list[str]) -> str | None:
@@ -109,7 +117,7 @@ def read_panel(
     )
     names, notes = resolve_columns(table, given)
     options: dict[str, Any] = {**names, "window": window, "time_unit": time_unit}
-    options["missing"] = missing
+    options |= {"missing": missing, "clock": clock}
     if time is not None:
         options |= {"origin": origin, "cumulative": cumulative, "since_entry": since_entry}
         panel = PanelCounts.from_visits(table, **options)

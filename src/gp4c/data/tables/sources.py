@@ -42,6 +42,9 @@ class PanelSource:
         None where it is not known before the rows are read.
     """
 
+    #: rates are per unit of time
+    usage: str | None = None
+
     def __init__(self, reader: RowReader, window: Any = None, notes: tuple[str, ...] = ()) -> None:
         self.reader, self.notes = reader, notes
         origin = None if reader.origin is None else as_moment(reader.origin)

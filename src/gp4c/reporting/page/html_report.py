@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.base import average_exposure
 from gp4c.reporting.effect_rows import effects_section
-from gp4c.reporting.figures.curves import AT_EXPOSURE, Curves, curves_of, ratio_times
+from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of, ratio_times
 from gp4c.reporting.page import report_figures as figures
 from gp4c.reporting.page.report_method import BIBTEX, PAPER, method_paragraphs
 from gp4c.reporting.page.report_page import (
@@ -152,7 +151,7 @@ class Report:
         if sizes is not None:
             n = [_size(sizes, key) for key in ("n_subjects", "n_intervals", "n_events")]
             lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
-        exposed = AT_EXPOSURE if average_exposure(self.first) != 1.0 else ""
+        exposed = escape(at_exposure(self.first))
         cards = []
         for name, summary in self.summaries.items():
             row = summary["mean number of events"]
@@ -181,8 +180,8 @@ class Report:
             ticks = " Ticks below: visits." if self._figures["rate"]["rug"] else ""
             yield plot(
                 "rate", self._in_words("rate"),
-                f"Event rate, {_plain(per(unit))}, for a subject of average rate, with "
-                f"<span data-level></span> bands.{ticks}", self._values("rate"),
+                f"Event rate, {_plain(per(unit, self.first.usage_))}, for a subject of average "
+                f"rate, with <span data-level></span> bands.{ticks}", self._values("rate"),
             )  # fmt: skip
         self._figures["cumulative"] = figures.curve_figure(self.curves, "cumulative", None)
         yield plot(
