@@ -32,6 +32,7 @@ _HOMES = {
     "compare": "gp4c.analysis.compare_groups",
     "cross_validate": "gp4c.analysis.validation",
     "score_differences": "gp4c.analysis.validation",
+    "backtest": "gp4c.analysis.backtest",
 }
 
 __all__ = ["__version__", "exceptions", *_HOMES]
@@ -53,6 +54,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
+    from gp4c.analysis.backtest import backtest as backtest
     from gp4c.analysis.compare_groups import compare as compare
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences

@@ -17,7 +17,9 @@ from gp4c.cli.compare import compare
 from gp4c.cli.datasets import datasets
 from gp4c.cli.describe import describe
 from gp4c.cli.fit import fit
-from gp4c.cli.forecast import forecast
+from gp4c.cli.fleet.backtesting import backtest
+from gp4c.cli.fleet.forecast import forecast
+from gp4c.cli.fleet.units import units
 from gp4c.cli.guard import guarded
 from gp4c.cli.predict import predict
 from gp4c.cli.report import report
@@ -26,7 +28,8 @@ from gp4c.cli.simulate import simulate
 
 #: every command, in the order of the help text
 COMMANDS: tuple[Callable[..., Any], ...] = (
-    describe, fit, compare, report, predict, forecast, datasets, simulate, reproduce,
+    describe, fit, compare, report, predict, forecast, units, backtest, datasets, simulate,
+    reproduce,
 )  # fmt: skip
 
 app = typer.Typer(

@@ -125,7 +125,7 @@ def panel_line(panel: PanelCounts) -> str:
 
 def joined_rows(
     parts: Sequence[PanelCounts],
-) -> tuple[pd.DataFrame, dict[str, str], dict[str, Any]]:
+) -> tuple[pd.DataFrame, dict[str, Any], dict[str, Any]]:
     """Rows of several panels, how to read them, and what a panel of them has besides."""
     import pandas as pd
 
@@ -138,7 +138,7 @@ def joined_rows(
         )
         raise PanelDataError(f"panels to join must agree in time unit and origin; found {said}")
     frames = [part.to_frame() for part in parts]
-    options = {}
+    options: dict[str, Any] = {}
     if any("exposure" in frame for frame in frames):
         options["exposure"] = "exposure"
         frames = [f.assign(exposure=p.exposure) for f, p in zip(frames, parts, strict=True)]

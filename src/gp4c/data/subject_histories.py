@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,10 +92,11 @@ class SubjectHistories:
         )
         first = np.flatnonzero(~goes_on)
         last = np.append(first[1:], len(owner)) - 1
-        return cls(
+        known = cls(
             data.subjects, totals, owner[first], data.start[first], data.stop[last],
-            data.exposure[first], *cls._counted(data), service=data.service,
+            data.exposure[first], *cls._counted(data),
         )  # fmt: skip
+        return replace(known, service=data.service)
 
     @staticmethod
     def _counted(data: PanelCounts) -> tuple[Any, ...]:
@@ -148,6 +149,14 @@ class SubjectHistories:
     def end(self) -> Floats:
         """When each subject went out of service; NaN while it is in service."""
         return np.full(len(self.subjects), np.nan) if self.service is None else self.service.end
+
+    def without_rows(self) -> SubjectHistories:
+        """The same without the rows that have events: only totals, and when subjects were seen."""
+        none = np.zeros(0)
+        return replace(
+            self, row_subject=np.zeros(0, dtype=np.intp), row_start=none, row_stop=none,
+            row_exposure=none, row_count=none,
+        )  # fmt: skip
 
     def positions(self, labels: list[Any]) -> Indices:
         """Positions of labels; an unknown label is a KeyError that names it."""

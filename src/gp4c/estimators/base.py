@@ -254,14 +254,15 @@ class PanelEstimator:
         self,
         start: ArrayLike,
         stop: ArrayLike,
-        subjects: Any = None,
+        subjects: Any = "auto",
         level: float = 0.9,
         **options: Any,
     ) -> Any:
         """Predictive distribution of the counts in (start, stop].
 
-        For a new subject, for named ones given what was seen of them, or for ``"all"``. The
-        options are those of :func:`gp4c.estimators.forecasts.count_forecast.forecast`.
+        For a new subject (None), for named ones given what was seen of them, for those in service
+        (``"active"``) or for ``"all"``. The options are those of
+        :func:`gp4c.estimators.forecasts.count_forecast.forecast`.
         """
         from gp4c.estimators.forecasts.count_forecast import forecast
 
@@ -275,6 +276,15 @@ class PanelEstimator:
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:
         """The panel with the effects of covariates, if the model has any, in its exposure."""
         return panel
+
+    def unit_ranking(self, worst: float = 0.1, level: float = 0.95, **options: Any) -> Any:
+        """Units by the probability that they are among the worst; a frame, worst first.
+
+        The options are those of :func:`gp4c.analysis.unit_ranking.unit_ranking`.
+        """
+        self._check_fitted()
+        ranking = import_module("gp4c.analysis.unit_ranking").unit_ranking
+        return ranking(self, worst, level, **options)
 
     # -- showing --------------------------------------------------------------------------
     # Reporting stands after estimators in the house; these calls reach it by name, so that no

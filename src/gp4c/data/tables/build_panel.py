@@ -121,7 +121,8 @@ def ends_of_rows(
         return times
     last = np.full(int(index.max(initial=-1)) + 2, -np.inf)
     np.maximum.at(last, index, stop)
-    return np.where(says_yes_or_no(column), last[index], np.nan)
+    out = says_yes_or_no(column)
+    return np.full(len(index), np.nan) if out is None else np.where(out, last[index], np.nan)
 
 
 def assemble(
@@ -179,9 +180,9 @@ def _with_service(
     if given is not None:
         name = usage or roles["exposure"]
         warn_of_the_other_kind(name, given, length, index, is_usage=usage is not None)
-    ends = np.full(len(labels), np.nan) if ends is None and usage is not None else ends
     if usage is None:
         return arrays, None if ends is None else ServiceRecord(ends)
+    ends = np.full(len(labels), np.nan) if ends is None else ends
     rows = slice(None) if order is None else order
     ordered = (index[rows], arrays["start"][rows], arrays["stop"][rows], given[rows])
     rate = recent_usage(*ordered, len(labels))

@@ -19,6 +19,7 @@ from gp4c.data.checks import check_choice, plural
 from gp4c.data.magnitudes import resolving_window
 from gp4c.data.subjects import FloatArray, IndexArray
 from gp4c.data.tables.service import RECENT, ServiceRecord
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CWarning, PanelDataError
 
 #: fewest rows about which a remark is made, and how much interval lengths must vary for one
@@ -82,7 +83,7 @@ def on_clock_of_usage(fields: dict[str, Any], window: Any) -> dict[str, Any]:
         note,
     )  # fmt: skip
     if window is not None:
-        window = resolving_window(tuple(float(t) for t in window), start, stop)
+        window = resolving_window(TimeAxis().window(window), start, stop)
     return fields | {
         "start": start, "stop": stop, "exposure": None, "window": window,
         "time_unit": record.usage, "time_origin": None,

@@ -20,14 +20,14 @@ Floats = NDArray[np.float64]
 BEYOND = ("prior", "hold")
 
 
-def check_forecast(model: Any, level: float, beyond: str, n_draws: int) -> None:
+def check_forecast(model: Any, level: float, beyond: str, n_draws: int | None) -> None:
     """Check what does not depend on subjects or windows."""
     model._check_fitted()
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, not {level!r}")
     if beyond not in BEYOND:
         raise ValueError(f"beyond must be 'prior' or 'hold', not {beyond!r}")
-    if n_draws < 1:
+    if n_draws is not None and n_draws < 1:
         raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
 
 
@@ -45,16 +45,16 @@ def windows(model: Any, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floa
     return first.copy(), last.copy()
 
 
-def is_all(subjects: Any) -> bool:
-    """Whether the sum over all subjects is asked for."""
-    return isinstance(subjects, str) and subjects == "all"
+def is_sum(subjects: Any) -> bool:
+    """Whether the sum over all subjects, or over those in service, is asked for."""
+    return isinstance(subjects, str) and subjects in ("all", "active")
 
 
 def is_label(subjects: Any) -> bool:
     """One label rather than several: several come as a list, array or other sequence."""
     many = isinstance(subjects, Sequence | np.ndarray) or hasattr(subjects, "tolist")
     plain = isinstance(subjects, str | bytes | tuple | np.generic)
-    return subjects is not None and (plain or not many) and not is_all(subjects)
+    return subjects is not None and (plain or not many) and not is_sum(subjects)
 
 
 def known_subjects(
@@ -69,7 +69,7 @@ def known_subjects(
         known = _fitted_subjects(model)
     else:
         known = SubjectHistories.of(model._adjusted(history))
-    if is_all(subjects):
+    if is_sum(subjects):
         return known
     labels = [subjects] if is_label(subjects) else np.asarray(subjects, dtype=object).tolist()
     return known.take(known.positions(labels))
@@ -133,7 +133,15 @@ def last_exposures(
 def exposures(
     model: Any, exposure: Any, known: SubjectHistories | None, z: Floats | None
 ) -> Floats:
-    """Units at risk during the windows: given, or ``"last"`` for those last observed."""
+    """Units at risk during the windows: given, or ``"last"`` for those last observed.
+
+    None is the last of known subjects where it is known, else 1.
+    """
+    if exposure is None:
+        kept = last_exposures(model, known, z)
+        return (
+            per_subject(1.0, 1 if known is None else len(known.subjects)) if kept is None else kept
+        )
     if isinstance(exposure, str):
         last = last_exposures(model, known, z)
         if exposure != "last" or last is None:

@@ -25,6 +25,7 @@ from gp4c.reporting.page.report_page import (
     table,
     warning_box,
 )
+from gp4c.reporting.page.unit_section import units_section
 from gp4c.reporting.summary import ModelSummary, summarise
 from gp4c.reporting.words import estimate, moment, number, per, percent
 
@@ -93,14 +94,9 @@ class Report:
             for name, m in self.models.items()
         }
 
-    @cached_property
-    def panel_picture(self) -> bytes:
-        """The picture of the data, as PNG; empty without data."""
-        return b"" if self.panel is None else _panel_png(self.panel)
-
     @property
     def first(self) -> Any:
-        """The first model; what all have in common is read from it."""
+        """The first model, for what all have in common."""
         return next(iter(self.models.values()))
 
     @cached_property
@@ -120,6 +116,7 @@ class Report:
                  list(effects_section(self.models, self.level, self.by))),
                 ("comparison", "Comparison of groups", list(self._comparison())),
                 ("forecast", "Forecast", list(self._forecast())),
+                ("units", "Units", list(units_section(self.models, self.level, self.by))),
                 ("data", "Data", list(self._data())),
                 ("models", "Fitted models" if len(self.models) > 1 else "Fitted model",
                  list(self._models())),
@@ -254,8 +251,9 @@ class Report:
             fans.append((name, *figures.from_zero(forecast.start[0], times, median, bands)))
             low, high = (int(np.atleast_1d(edge)[-1]) for edge in bands[self.level])
             end = _window_words(float(forecast.start[-1]), float(times[-1]), self.first)
-            rows.append([name, end, estimate(float(np.atleast_1d(forecast.mean)[-1])),
-                         f"{low} to {high}"])  # fmt: skip
+            whose = f"{name}, in service" if forecast.subjects == "active" else name
+            mean = estimate(float(np.atleast_1d(forecast.mean)[-1]))
+            rows.append([whose, end, mean, f"{low} to {high}"])
         names, times_of, medians, bands_of = zip(*fans, strict=True)
         axis = TimeAxis.of(self.first).words
         self._figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
@@ -281,7 +279,7 @@ class Report:
             f'<div class="columns">{table("", (), rows[:half])}{table("", (), rows[half:])}</div>'
         )
         yield picture(
-            self.panel_picture,
+            _panel_png(self.panel),
             f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
             "intervals between visits, darker where more events were counted.",
             "One row per subject, one rectangle per interval between visits; darker means more "

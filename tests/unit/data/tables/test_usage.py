@@ -54,7 +54,7 @@ def test_a_panel_with_usage_survives_frames_joins_and_subsets():
     assert_allclose(joined.service.usage_rate, panel.service.usage_rate, rtol=1e-12)
     assert panel[[2, 5]].service.usage_rate.tolist() == panel.service.usage_rate[[2, 5]].tolist()
     plain = gp4c.PanelCounts.from_frame(machines(9).drop(columns="hours"), **NAMES)
-    with pytest.raises(PanelDataError, match="must agree in time unit and origin; found .* per"):
+    with pytest.raises(PanelDataError, match=r"must agree in time unit and origin; found .* per"):
         gp4c.PanelCounts.concat([panel, plain])
 
 

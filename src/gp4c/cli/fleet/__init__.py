@@ -1,0 +1,1 @@
+"""Commands about what is to come: forecasts, bad actors, how forecasts would have done."""

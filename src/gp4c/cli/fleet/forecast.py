@@ -1,0 +1,274 @@
+"""``gp4c forecast``: how many events to expect in a window to come, and how many parts to stock."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gp4c.cli.options.covariate_options import CovariateOption, chosen_covariates, say_averages
+from gp4c.cli.options.estimator_options import JsonOption
+from gp4c.cli.options.saved_fits import FitArgument, check_order, open_fit, time_of
+from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.progress import working
+
+if TYPE_CHECKING:
+    from gp4c.estimators.forecasts.forecast_result import Forecast
+
+#: times of the fan
+_FAN_POINTS = 24
+_FAN_LEVELS = (0.5, 0.8, 0.95)
+
+
+class Beyond(StrEnum):
+    """How the rate goes on outside the window."""
+
+    PRIOR = "prior"
+    HOLD = "hold"
+
+
+def forecast(
+    fit: FitArgument,
+    to: Annotated[str, typer.Option(metavar="TIME", help="End of the window to forecast.")],
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Its start; the end of the data if absent."),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STEP",
+            help="Divide it: a length of time, or day, week, month, quarter, year.",
+        ),
+    ] = None,
+    subjects: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="new, active (the sum of those in service), all (of everybody), or a label; may "
+            "be repeated. If absent active, or new where nobody went out of service."
+        ),
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Every subject of active or all by itself.")
+    ] = False,
+    new_units: Annotated[int, typer.Option(min=0, help="Planned additions to active or all.")] = 0,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When they enter; the start if absent.")
+    ] = None,
+    covariate: CovariateOption = None,
+    exposure: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UNITS|last",
+            help="Units at risk of each subject; if absent as last observed, 1 for a new one.",
+        ),
+    ] = None,
+    usage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT|last",
+            help="Usage per unit of time, for fits with --usage; if absent as of late.",
+        ),
+    ] = None,
+    service: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01, max=0.9999, help="Say how many parts are enough with this probability."
+        ),
+    ] = None,
+    level: Annotated[
+        float, typer.Option(min=0.01, max=0.999, help="Probability of the interval.")
+    ] = 0.9,
+    beyond: Annotated[
+        Beyond, typer.Option(help="After the data: back to the long-run rate, or as it was.")
+    ] = Beyond.PRIOR,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+) -> None:
+    """Forecast the number of events in a window, with an interval, from a saved fit.
+
+    Prints the forecast; with --out also writes forecast.csv, a plot, and with
+    --service stock.csv.
+
+    Times are numbers, or dates such as 2024-01-31 where the data had dates.
+
+    Example: gp4c forecast results/fit.json --from 9 --to 12
+
+    Example: gp4c forecast fleet/fit.json --to 2025-12-31 --every month --service 0.95
+    """
+    model = open_fit(fit)
+    first = float(model.window_[1]) if start is None else time_of(model, start, "--from")
+    stop = time_of(model, to, "--to")
+    check_order(model, first, stop)
+    asked = _asked(model, subjects)
+    options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
+    options["covariates"] = _new_subject(model, asked, covariate)
+    options["exposure"] = amount_of(exposure, "--exposure")
+    options["usage"] = amount_of(usage, "--usage")
+    options["new_units"] = new_units
+    options["at"] = None if at is None else time_of(model, at, "--at")
+    with working("forecasting", quiet=as_json):
+        found = ask_forecast(model, first, stop, asked, each=each, every=_step(every), **options)
+        typer.echo(_json(found, service) if as_json else _text(found, service))
+        if out is None:
+            return
+        written = write_all(out, _writers(model, found, options, service))
+    say_written(written)
+
+
+def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
+    """Covariates of a new subject; known ones keep their own."""
+    chosen = chosen_covariates(model, covariate)
+    if asked is None:
+        say_averages(model, chosen)
+    elif chosen is not None:
+        raise typer.BadParameter("--covariate is for a new subject; those of the fit keep theirs")
+    return chosen
+
+
+def amount_of(text: str | None, option: str) -> float | str | None:
+    """Units at risk, or usage per unit of time, as given."""
+    from gp4c.exceptions import PanelDataError
+
+    try:
+        return text if text is None or text == "last" else float(text)
+    except ValueError:
+        raise PanelDataError(f"{option} takes a number or last; found {text!r}") from None
+
+
+def _step(text: str | None) -> float | str | None:
+    """How long the windows are: a number, or the name of a period."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
+    """Forecast; what the model cannot do is said in one line."""
+    from gp4c.estimators.forecasts.count_forecast import forecast as forecast_counts
+    from gp4c.exceptions import PanelDataError
+
+    try:
+        return forecast_counts(model, start, stop, subjects, **options)
+    except (KeyError, ValueError) as error:
+        raise PanelDataError(str(error.args[0])) from None
+
+
+def _asked(model: Any, subjects: list[str] | None) -> Any:
+    """Turn texts into None (a new subject), "active", "all" or labels, which may be numbers."""
+    from gp4c.estimators.forecasts.fleet_inputs import default_subjects
+
+    if not subjects:
+        return default_subjects(model, None)
+    if subjects == ["new"]:
+        return None
+    if subjects in (["all"], ["active"]):
+        return subjects[0]
+    labels = model.subjects_ if model.histories_ is None else model.histories_.subjects
+    known = {str(label): label for label in labels.tolist()}
+    return [known.get(text, text) for text in subjects]
+
+
+def _text(found: Forecast, service: float | None) -> str:
+    """The forecast in at most 80 columns."""
+    import textwrap
+
+    text = _in_options(str(found))
+    if service is not None:
+        text += f"\n{_stock_text(found, service)}"
+    return "\n".join(
+        line if len(line) <= 80 else "\n".join(textwrap.wrap(line, 80)) for line in text.split("\n")
+    )
+
+
+def _stock_text(found: Forecast, service: float) -> str:
+    """How many parts are enough, in a sentence or a short table."""
+    from gp4c.estimators.forecasts.forecast_result import SHOWN_ROWS
+
+    table = found.stock(service)
+    chance = f"with probability {100 * service:g}%"
+    if len(table) == 1:
+        return f"{table['stock'].iloc[0]} parts are enough {chance}."
+    if found.time_origin is not None:
+        table = table.drop(columns=["start", "stop"])
+    totals = table[table["subject"] == "total"].tail(1) if len(table) > SHOWN_ROWS else table[:0]
+    shown = table.head(SHOWN_ROWS).to_string(index=False, float_format=lambda x: f"{x:.4g}")
+    lines = [f"Parts that are enough {chance}:", shown]
+    if len(totals):
+        lines.append(f"… and {len(table) - SHOWN_ROWS:,} more rows: --out writes all of them")
+        lines.append(f"In all {totals['stock'].iloc[0]} parts are enough {chance}.")
+    return "\n".join(lines)
+
+
+def _json(found: Forecast, service: float | None) -> str:
+    import json
+
+    from gp4c import __version__
+
+    def rows(table: Any) -> Any:
+        return json.loads(table.to_json(orient="records", double_precision=15))
+
+    document = {"gp4c": __version__, "forecasts": rows(found.to_frame())}
+    document["note"] = _in_options(found.note)
+    if service is not None:
+        document |= {"service": service, "stock": rows(found.stock(service))}
+    return json.dumps(document, indent=2)
+
+
+def _in_options(text: str) -> str:
+    for argument, option in (
+        ('beyond="hold"', "--beyond hold"),
+        ('subjects="active"', "--subjects active"),
+        ('subjects="all"', "--subjects all"),
+        ("to_frame() has all of them", "--out writes all of them"),
+    ):
+        text = text.replace(argument, option)
+    return text
+
+
+def _writers(
+    model: Any, found: Forecast, options: dict[str, Any], service: float | None
+) -> dict[str, Writer]:
+    from gp4c.reporting.csv_tables import write_csv
+    from gp4c.reporting.figures.plot_style import save_plot
+
+    files: dict[str, Writer] = {"forecast.csv": lambda path: write_csv(found.to_frame(), path)}
+    if service is not None:
+        files["stock.csv"] = lambda path: write_csv(found.stock(service), path)
+    if found.draws.ndim == 1 and not isinstance(found.subjects, list):
+        files["forecast.png"] = lambda path: _draw_fan(path, model, found, options)
+    else:
+        files["forecast.png"] = lambda path: save_plot(found.plot, path)
+    return files
+
+
+def _draw_fan(path: Any, model: Any, found: Forecast, options: dict[str, Any]) -> None:
+    """The number of events from the start to each time."""
+    import numpy as np
+
+    from gp4c.data.timeaxis import TimeAxis
+    from gp4c.reporting.figures.plot_style import save_plot
+    from gp4c.reporting.figures.subject_plots import plot_fan
+
+    start, stop = float(found.start[0]), float(found.stop[0])
+    times, many = fan(model, start, stop, found.subjects, **options)
+    tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}
+    quantiles = {round(p, 6): np.append(0, many.quantile(p)) for p in tails}
+    times = np.append(start, times)  # with no events yet
+    whose = {None: "a new subject", "active": "subjects in service"}
+    label = f"events of {whose.get(found.subjects, 'all subjects')}"  # type: ignore[arg-type]
+    save_plot(
+        lambda ax: plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label),
+        path,
+    )
+
+
+def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
+    """Forecasts from `start` to each of a row of times, jointly."""
+    import numpy as np
+
+    times = np.linspace(start, stop, _FAN_POINTS + 1)[1:]
+    return times, ask_forecast(model, np.full_like(times, start), times, asked, **options)

@@ -1,0 +1,264 @@
+r"""Joint draws of counts in windows of subjects, and of sums of them.
+
+A cell of the answer is a sum over pairs of a subject k and a window w. Given the curve and the
+effects its mean is
+
+.. math:: \sum_{(k, w)} e_k \upsilon_k \int_w \lambda(t)\, dt ,
+
+and since a sum of counts of one law has that law, each cell is drawn once per draw of the curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from gp4c.data.subject_histories import SubjectHistories
+from gp4c.posterior.subject_counts import SubjectCounts
+from gp4c.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from gp4c.estimators.base import PanelEstimator
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+Counts = NDArray[np.int64]
+
+#: most numbers held at once
+_CHUNK = 12_000_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Pairs of subjects and windows, and the cells of the answer that they are summed to.
+
+    Attributes
+    ----------
+    subject : (P,)
+        Position among the known subjects; new ones come after them.
+    start, stop, units : (P,)
+        The window, and units at risk in it.
+    cell : (P,)
+        Position of the cell that the pair belongs to.
+    n_cells : int
+    n_new : int
+        Number of subjects of whom nothing is known.
+    """
+
+    subject: Indices
+    start: Floats
+    stop: Floats
+    units: Floats
+    cell: Indices
+    n_cells: int
+    n_new: int = 0
+
+    @cached_property
+    def windows(self) -> tuple[Floats, Floats, Indices]:
+        """Starts and stops of the different windows, and the window of each pair."""
+        both = np.stack([self.start, self.stop], axis=1)
+        distinct, which = np.unique(both, axis=0, return_inverse=True)
+        return distinct[:, 0], distinct[:, 1], which.reshape(-1)
+
+    @cached_property
+    def _terms(self) -> tuple[Indices, Indices]:
+        """Different (cell, window), coded, and which of them each pair belongs to."""
+        start, _, window = self.windows
+        codes, which = np.unique(self.cell * len(start) + window, return_inverse=True)
+        return codes, which.reshape(-1)
+
+    def means(self, effect: Floats, inside: Floats) -> Floats:
+        """Means of the cells: effects (K, S), integrals over the windows (W, S) → (cells, S)."""
+        codes, which = self._terms
+        weigh = sparse.csr_array((self.units, (which, self.subject)), (len(codes), len(effect)))
+        cell, window = np.divmod(codes, len(self.windows[0]))
+        each = np.asarray(weigh @ effect) * inside[window]
+        if len(codes) == self.n_cells and np.array_equal(cell, np.arange(self.n_cells)):
+            return np.asarray(each)
+        gather = sparse.csr_array(
+            (np.ones(len(codes)), (cell, np.arange(len(codes)))), (self.n_cells, len(codes))
+        )
+        return np.asarray(gather @ each)
+
+
+@dataclass(frozen=True)
+class JointCounts:
+    """Counts to come of known and new subjects under a fitted model.
+
+    Attributes
+    ----------
+    model : PanelEstimator
+    known : SubjectHistories or None
+        Subjects of whom something is known.
+    covariates : (K, p), optional
+        Centred covariates of all subjects, known ones first, if the model has coefficients.
+    beyond : str
+        How the curve goes on outside the observation window.
+    """
+
+    model: PanelEstimator
+    known: SubjectHistories | None
+    covariates: Floats | None
+    beyond: str
+
+    def draw(
+        self, asked: Asked, n_draws: int, rng: np.random.Generator
+    ) -> tuple[Floats, Counts]:  # fmt: skip
+        """Means (cells,) and joint draws (cells, n_draws)."""
+        mean, draws = np.zeros(asked.n_cells), np.empty((asked.n_cells, n_draws), dtype=np.int64)
+        with one_blas_thread():
+            for some, drawn, average, params in self.rates(asked, n_draws, rng):
+                mean += average.sum(axis=1) / n_draws
+                draws[:, some] = self.model.count_law_.draw(drawn, self.theta(params), rng)
+            exact = self._closed_form(asked)
+        return mean if exact is None else exact, draws
+
+    def rates(
+        self, asked: Asked, n_draws: int, rng: np.random.Generator
+    ) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
+        """Means of the cells, some draws at a time.
+
+        Yields
+        ------
+        which draws
+        (cells, S)
+            Means given curve and effects.
+        (cells, S)
+            Means given the curve, the effects averaged out.
+        (P, S)
+            Parameters of the laws.
+        """
+        counts, (first, last, _) = self._seen(), asked.windows
+        n_seen, n_subjects = len(counts.start), counts.n_subjects + asked.n_new
+        start = np.concatenate([counts.start, first])
+        stop = np.concatenate([counts.stop, last])
+        size = max(1, _CHUNK // (len(start) + n_subjects + 2 * asked.n_cells))
+        for k in range(0, n_draws, size):
+            some = slice(k, min(k + size, n_draws))
+            found = self.model._curve_draws(start, stop, some.stop - k, rng, self.beyond)
+            integrals, params, beta = found
+            if self.covariates is not None:
+                beta = beta - self.model.coefficients_.beta[:, None]
+            seen, inside = integrals[:n_seen], integrals[n_seen:]
+            effect, average = self._effects(counts, seen, params, beta, asked.n_new, rng)
+            if self.covariates is not None:
+                scatter = np.exp(self.covariates @ beta)
+                effect, average = effect * scatter, average * scatter
+            yield some, asked.means(effect, inside), asked.means(average, inside), params
+
+    def effects(self, n_draws: int, rng: np.random.Generator) -> Iterator[Floats]:
+        """Joint draws of the effects of the known subjects, (K, S), some at a time."""
+        counts = self._seen()
+        size = max(1, _CHUNK // (len(counts.start) + counts.n_subjects + 1))
+        for k in range(0, n_draws, size):
+            some = min(size, n_draws - k)
+            found = self.model._curve_draws(counts.start, counts.stop, some, rng, self.beyond)
+            seen, params, beta = found
+            if self.covariates is not None:
+                beta = beta - self.model.coefficients_.beta[:, None]
+            yield self._known_effects(counts, seen, params, beta, rng)[0]
+
+    def theta(self, params: Floats) -> Floats:
+        """The parameters of the law of counts."""
+        return params[len(self.model.effect_law_.parameters) :]
+
+    def _seen(self) -> SubjectCounts:
+        """What was seen of the known subjects."""
+        law, effect = self.model.count_law_, self.model.effect_law_
+        if self.known is None:
+            return SubjectCounts.of_histories(_NOBODY, law, effect)
+        n_known = len(self.known.subjects)
+        z = None if self.covariates is None else self.covariates[:n_known]
+        known = self.known.without_rows() if self._totals_suffice else self.known
+        return SubjectCounts.of_histories(known, law, effect, z)
+
+    @property
+    def _totals_suffice(self) -> bool:
+        """Whether the totals of subjects say all about their effects, wherever the events were."""
+        law, effect = self.model.count_law_, self.model.effect_law_
+        return not effect.varies or (law.one_by_one and effect.conjugate)
+
+    def _effects(
+        self,
+        counts: SubjectCounts,
+        seen: Floats,
+        params: Floats,
+        beta: Floats,
+        n_new: int,
+        rng: np.random.Generator,
+    ) -> tuple[Floats, Floats]:
+        """υ of all subjects in some draws, and its mean given each draw of the curve, (K, S)."""
+        size = params.shape[1]
+        effect, average = np.empty((0, size)), np.empty((0, size))
+        if self.known is not None:
+            effect, average = self._known_effects(counts, seen, params, beta, rng)
+        if n_new:
+            new = new_effects(self.model, n_new, params, rng)
+            effect = np.concatenate([np.broadcast_to(effect, (len(effect), size)), new])
+            average = np.concatenate(
+                [np.broadcast_to(average, (len(average), size)), np.ones((n_new, size))]
+            )
+        return effect, average
+
+    def _known_effects(
+        self,
+        counts: SubjectCounts,
+        seen: Floats,
+        params: Floats,
+        beta: Floats,
+        rng: np.random.Generator,
+    ) -> tuple[Floats, Floats]:
+        law, known = self.model.effect_law_, self.known
+        assert known is not None
+        if not law.varies:
+            size = (len(known.subjects), params.shape[1])
+            weights = np.broadcast_to(fixed_effects(self.model, known)[:, None], size)
+            return weights, weights
+        if known.mean_expected is not None or self._totals_suffice:
+            psi, totals = params[: len(law.parameters)], known.totals[:, None]
+            expected = counts.expected(seen, beta)
+            if known.mean_expected is not None:  # the spans were not kept: R is its mean
+                expected = known.mean_expected[:, None]
+            return law.draw(psi, totals, expected, rng), law.mean(psi, totals, expected)
+        drawn = counts.effect_draws(seen, params, rng, beta)
+        return drawn, counts.effect_means(seen, params, beta)
+
+    def _closed_form(self, asked: Asked) -> Floats | None:
+        """Means with the curve averaged out exactly, where no effect depends on it."""
+        if self.covariates is not None and self.covariates.any():
+            return None
+        effects = np.ones(asked.n_new)
+        if self.known is not None:
+            if self.model.effect_law_.varies:
+                return None
+            effects = np.concatenate([fixed_effects(self.model, self.known), effects])
+        start, stop, _ = asked.windows
+        expected = self.model._mean_integrals(start, stop, self.beyond)
+        return asked.means(effects[:, None], expected[:, None])[:, 0]
+
+
+def new_effects(
+    model: PanelEstimator, n_new: int, params: Floats, rng: np.random.Generator
+) -> Floats:
+    """υ of subjects of whom nothing is known, (n_new, S)."""
+    law, size = model.effect_law_, (n_new, params.shape[1])
+    if model.effect_ == "weight":
+        return np.asarray(rng.choice(np.asarray(model.subject_effects_), size))
+    return law.draw(params[: len(law.parameters)], np.zeros(size), np.zeros(1), rng)
+
+
+def fixed_effects(model: PanelEstimator, known: SubjectHistories) -> Floats:
+    """Free weights of known subjects; 1 without."""
+    if model.effect_ != "weight":
+        return np.ones(len(known.subjects))
+    order = {label: k for k, label in enumerate(model.subjects_.tolist())}
+    return np.asarray(model.subject_effects_)[[order[label] for label in known.subjects.tolist()]]
+
+
+_NOBODY = SubjectHistories.without_spans(np.zeros(0, dtype=object), np.zeros(0), np.zeros(0))
