@@ -49,10 +49,10 @@ def backtest(
 ) -> None:
     """Forecast from rolling origins and hold the forecasts against what came.
 
-    Prints how often intervals held and log scores relative to a constant rate; with
-    --out also writes backtest.csv and plots.
+    Prints how often intervals held and log scores relative to a constant rate;
+    with --out also writes backtest.csv and plots.
 
-    Example: gp4c backtest visits.csv --horizon 2 --origins 3
+    Example: gp4c backtest bladder --model hpp --horizon 10 --origins 2
     """
     import gp4c
 

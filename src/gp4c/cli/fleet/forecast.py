@@ -96,7 +96,7 @@ def forecast(
 
     Example: gp4c forecast results/fit.json --from 9 --to 12
 
-    Example: gp4c forecast fleet/fit.json --to 2025-12-31 --every month --service 0.95
+    Example: gp4c forecast fleet/fit.json --to 60 --every 1 --service 0.95
     """
     model = open_fit(fit)
     first = float(model.window_[1]) if start is None else time_of(model, start, "--from")

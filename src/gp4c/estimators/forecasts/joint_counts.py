@@ -32,6 +32,8 @@ Counts = NDArray[np.int64]
 
 #: most numbers held at once
 _CHUNK = 12_000_000
+#: laws of effects without a closed form that are computed for one forecast, and fewest curves
+_DEAR, _FEWEST = 150_000, 500
 
 
 @dataclass(frozen=True)
@@ -138,31 +140,40 @@ class JointCounts:
         n_seen, n_subjects = len(counts.start), counts.n_subjects + asked.n_new
         start = np.concatenate([counts.start, first])
         stop = np.concatenate([counts.stop, last])
-        size = max(1, _CHUNK // (len(start) + n_subjects + 2 * asked.n_cells))
-        for k in range(0, n_draws, size):
-            some = slice(k, min(k + size, n_draws))
-            found = self.model._curve_draws(start, stop, some.stop - k, rng, self.beyond)
+        times = self._times(n_draws)
+        size = max(1, _CHUNK // (len(start) + times * (n_subjects + 2 * asked.n_cells)))
+        for k in range(0, n_draws, size * times):
+            some = slice(k, min(k + size * times, n_draws))
+            curves = -(-(some.stop - k) // times)
+            found = self.model._curve_draws(start, stop, curves, rng, self.beyond)
             integrals, params, beta = found
             if self.covariates is not None:
                 beta = beta - self.model.coefficients_.beta[:, None]
             seen, inside = integrals[:n_seen], integrals[n_seen:]
-            effect, average = self._effects(counts, seen, params, beta, asked.n_new, rng)
+            drawn = self._effects(counts, seen, params, beta, rng, times)
+            kept = np.repeat(np.arange(curves), times)[: some.stop - k]
+            inside, params = inside[:, kept], params[:, kept]
+            effect, average = (part[:, : len(kept)] for part in drawn)
+            if asked.n_new:
+                effect, average = _with_new(self.model, asked.n_new, params, effect, average, rng)
             if self.covariates is not None:
-                scatter = np.exp(self.covariates @ beta)
+                scatter = np.exp(self.covariates @ beta)[:, kept]
                 effect, average = effect * scatter, average * scatter
             yield some, asked.means(effect, inside), asked.means(average, inside), params
 
     def effects(self, n_draws: int, rng: np.random.Generator) -> Iterator[Floats]:
         """Joint draws of the effects of the known subjects, (K, S), some at a time."""
         counts = self._seen()
-        size = max(1, _CHUNK // (len(counts.start) + counts.n_subjects + 1))
+        times = self._times(n_draws)
+        size = max(1, _CHUNK // (len(counts.start) + times * counts.n_subjects + 1)) * times
         for k in range(0, n_draws, size):
             some = min(size, n_draws - k)
-            found = self.model._curve_draws(counts.start, counts.stop, some, rng, self.beyond)
+            curves = -(-some // times)
+            found = self.model._curve_draws(counts.start, counts.stop, curves, rng, self.beyond)
             seen, params, beta = found
             if self.covariates is not None:
                 beta = beta - self.model.coefficients_.beta[:, None]
-            yield self._known_effects(counts, seen, params, beta, rng)[0]
+            yield self._effects(counts, seen, params, beta, rng, times)[0][:, :some]
 
     def theta(self, params: Floats) -> Floats:
         """The parameters of the law of counts."""
@@ -184,38 +195,29 @@ class JointCounts:
         law, effect = self.model.count_law_, self.model.effect_law_
         return not effect.varies or (law.one_by_one and effect.conjugate)
 
+    def _times(self, n_draws: int) -> int:
+        """How often each draw of the curve is used: more than once where effects are dear.
+
+        Then several effects are drawn from each of their laws.
+        """
+        if self.known is None or self._totals_suffice or self.known.mean_expected is not None:
+            return 1
+        curves = max(_DEAR // len(self.known.subjects), _FEWEST)
+        return -(-n_draws // min(curves, n_draws))
+
     def _effects(
         self,
         counts: SubjectCounts,
         seen: Floats,
         params: Floats,
         beta: Floats,
-        n_new: int,
         rng: np.random.Generator,
+        times: int = 1,
     ) -> tuple[Floats, Floats]:
-        """υ of all subjects in some draws, and its mean given each draw of the curve, (K, S)."""
-        size = params.shape[1]
-        effect, average = np.empty((0, size)), np.empty((0, size))
-        if self.known is not None:
-            effect, average = self._known_effects(counts, seen, params, beta, rng)
-        if n_new:
-            new = new_effects(self.model, n_new, params, rng)
-            effect = np.concatenate([np.broadcast_to(effect, (len(effect), size)), new])
-            average = np.concatenate(
-                [np.broadcast_to(average, (len(average), size)), np.ones((n_new, size))]
-            )
-        return effect, average
-
-    def _known_effects(
-        self,
-        counts: SubjectCounts,
-        seen: Floats,
-        params: Floats,
-        beta: Floats,
-        rng: np.random.Generator,
-    ) -> tuple[Floats, Floats]:
+        """υ of known subjects, and its mean given each draw of the curve, (K, S · times)."""
         law, known = self.model.effect_law_, self.known
-        assert known is not None
+        if known is None:
+            return np.empty((0, params.shape[1])), np.empty((0, params.shape[1]))
         if not law.varies:
             size = (len(known.subjects), params.shape[1])
             weights = np.broadcast_to(fixed_effects(self.model, known)[:, None], size)
@@ -226,8 +228,8 @@ class JointCounts:
             if known.mean_expected is not None:  # the spans were not kept: R is its mean
                 expected = known.mean_expected[:, None]
             return law.draw(psi, totals, expected, rng), law.mean(psi, totals, expected)
-        drawn = counts.effect_draws(seen, params, rng, beta)
-        return drawn, counts.effect_means(seen, params, beta)
+        drawn = counts.effect_draws(seen, params, rng, beta, times)
+        return drawn, np.repeat(counts.effect_means(seen, params, beta), times, axis=1)
 
     def _closed_form(self, asked: Asked) -> Floats | None:
         """Means with the curve averaged out exactly, where no effect depends on it."""
@@ -241,6 +243,19 @@ class JointCounts:
         start, stop, _ = asked.windows
         expected = self.model._mean_integrals(start, stop, self.beyond)
         return asked.means(effects[:, None], expected[:, None])[:, 0]
+
+
+def _with_new(
+    model: PanelEstimator,
+    n_new: int,
+    params: Floats,
+    effect: Floats,
+    average: Floats,
+    rng: np.random.Generator,
+) -> tuple[Floats, Floats]:
+    """Effects, and their means, with those of subjects of whom nothing is known."""
+    new = new_effects(model, n_new, params, rng)
+    return np.concatenate([effect, new]), np.concatenate([average, np.ones(new.shape)])
 
 
 def new_effects(

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import gp4c
+from gp4c.estimators.forecasts import joint_counts
 from gp4c.estimators.forecasts.count_forecast import forecast
 from gp4c.estimators.forecasts.forecast_result import Forecast
 from gp4c.exceptions import PanelDataError
@@ -254,6 +255,21 @@ def test_a_fleet_that_is_gone_and_data_without_usage_are_said(table):
     )
     with pytest.raises(PanelDataError, match="usage= is for fits to data with a column of usage"):
         forecast(plain, 400, 410, usage=8)
+
+
+def test_with_bursts_curves_are_used_several_times_and_the_answer_is_the_same(table, monkeypatch):
+    panel = gp4c.PanelCounts.from_frame(table, usage="hours", end="gone")
+    model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
+    model.law_, model.dispersion_ = "bursts", 1.8
+    plain = forecast(model, 400, 490, n_draws=6000)
+    monkeypatch.setattr(joint_counts, "_DEAR", 40 * 600)
+    monkeypatch.setattr(joint_counts, "_FEWEST", 1)
+    shared = forecast(model, 400, 490, n_draws=6001, random_state=3)
+    assert shared.draws.shape == (6001,)
+    error = plain.draws.std() * np.sqrt(2 / 6000)
+    assert abs(shared.draws.mean() - plain.draws.mean()) < STANDARD_ERRORS * error
+    assert_allclose(shared.mean, plain.mean, rtol=1e-9)  # one curve: means are exact
+    assert_allclose(shared.draws.std(), plain.draws.std(), rtol=0.06)
 
 
 def test_saved_models_forecast_the_same(smooth, tmp_path):
