@@ -119,12 +119,10 @@ def forecast(
 
 
 def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
-    """Covariates of a new subject; known ones keep their own."""
+    """Chosen covariates; the others are average for a new subject, known ones keep theirs."""
     chosen = chosen_covariates(model, covariate)
     if asked is None:
         say_averages(model, chosen)
-    elif chosen is not None:
-        raise typer.BadParameter("--covariate is for a new subject; those of the fit keep theirs")
     return chosen
 
 

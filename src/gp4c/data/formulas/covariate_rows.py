@@ -71,6 +71,13 @@ def last_rows(panel: PanelCounts) -> NDArray[np.intp]:
     return np.searchsorted(panel.subject_index, np.arange(panel.n_subjects), side="right") - 1
 
 
+def last_covariates(design: FormulaDesign, panel: PanelCounts) -> pd.DataFrame:
+    """The columns of a formula at each subject's last row, (n_subjects, columns)."""
+    table = _table(panel, tuple(design.columns))
+    rows = last_rows(panel) if table.per_interval else np.arange(panel.n_subjects)
+    return table.frame.iloc[rows].reset_index(drop=True)
+
+
 @dataclass(frozen=True)
 class _Table:
     """Columns of a formula, one row per subject or, if some vary within subjects, per interval."""

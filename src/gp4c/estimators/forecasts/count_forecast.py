@@ -13,6 +13,7 @@ from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.forecasts.fleet_inputs import (
     NewUnits,
     addition_words,
+    covariate_words,
     default_subjects,
     given_usage,
     in_service,
@@ -22,6 +23,7 @@ from gp4c.estimators.forecasts.fleet_inputs import (
     usage_words,
 )
 from gp4c.estimators.forecasts.forecast_inputs import (
+    changed_covariates,
     check_forecast,
     covariate_rows,
     exposures,
@@ -108,8 +110,8 @@ def forecast(
     new_units, at : int and time, or arrays of them
         Planned additions to "active" or "all": so many new subjects from these times on.
     covariates : dict, optional
-        Column to value for a new subject, those not named at their average. Known subjects have
-        their own, which are taken to stay as they were last.
+        Column to value. Those not named are at their average for a new subject; a known one keeps
+        its own as they were last, and what was seen of it was seen under its own.
     history : PanelCounts, optional
         What is known of the subjects; default the panel of the fit. Subjects that the fit has
         not seen can be forecast from their own earlier visits; the curve stays that of the fit.
@@ -143,13 +145,14 @@ def forecast(
         plan = _with_additions(plan, times, units, who, new)
     size = n_draws or int(np.clip(_ALL_DRAWS // plan.asked.n_cells, _FEWEST_DRAWS, FORECAST_DRAWS))
     rng = np.random.default_rng(seed_of(model, random_state))
-    counts = JointCounts(model, who.known, who.covariates_with(new), beyond)
+    counts = JointCounts(model, who.known, who.covariates_with(new), beyond, who.own)
     mean, draws = counts.draw(plan.asked, size, rng)
     words = (
         service_words(who.everybody, times.begin, float(times.stop.max()), who.active),
         "" if new is None else addition_words(model, new),
         usage_words(model, given, units, who.known is None),
         exposure_words(model, given, units, who.known is None),
+        covariate_words(covariates) if who.known is not None else "",
     )
     return Forecast(
         mean=mean[0].item() if plan.shape == () else mean.reshape(plan.shape),
@@ -199,6 +202,7 @@ class _Who:
     known: SubjectHistories | None
     everybody: SubjectHistories | None
     covariates: Floats | None
+    own: Floats | None
 
     @classmethod
     def of(
@@ -214,8 +218,10 @@ class _Who:
         everybody = known = known_subjects(model, subjects, history)
         if known is not None and is_sum(subjects) and subjects == "active":
             known = in_service(known, begin)
-        z = covariate_rows(model, known, history, covariates)
-        return cls(subjects, known, everybody, z)
+        own = z = covariate_rows(model, known, history, covariates)
+        if known is not None and covariates is not None:
+            z = changed_covariates(model, known, history, covariates)
+        return cls(subjects, known, everybody, z, own)
 
     @property
     def is_sum(self) -> bool:
@@ -251,7 +257,7 @@ def _units(model: Any, given: ArrayLike | str | None, who: _Who) -> Floats:
     recent = recent_rates(model, who.known)
     if recent is not None and (given is None or (isinstance(given, str) and given == "last")):
         return recent
-    return exposures(model, given, who.known, who.covariates)
+    return exposures(model, given, who.known, who.own)
 
 
 def _plan(model: Any, times: _Windows, who: _Who, units: Floats, each: bool) -> Layout:

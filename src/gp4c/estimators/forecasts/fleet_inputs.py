@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +106,7 @@ def usage_words(model: PanelEstimator, asked: Any, units: Floats, is_new: bool) 
     low, high = (f"{value:.3g}" for value in (units.min(), units.max()))
     size = low if low == high else f"{low} to {high}"
     said = f"{size} {model.usage_} {per(model.time_unit_)}"
-    if asked is not None and asked != "last":
+    if asked is not None and not isinstance(asked, str):
         return f"Usage is as given, {said}."
     if is_new:
         return f"Usage is that of an average subject in service of late, {said}."
@@ -130,6 +131,13 @@ def service_words(
     if leaving:
         text += f" {leaving} {'goes' if leaving == 1 else 'go'} out of service on the way."
     return text
+
+
+def covariate_words(covariates: Mapping[str, Any] | None) -> str:
+    """Which covariates of known subjects were changed."""
+    if not covariates:
+        return ""
+    return f"Covariates are as given: {', '.join(f'{k}={v}' for k, v in covariates.items())}."
 
 
 def addition_words(model: PanelEstimator, new: NewUnits) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.data.formulas.covariate_rows import design_rows, last_rows
+from gp4c.data.formulas.covariate_rows import design_rows, last_covariates, last_rows
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
 
@@ -98,11 +98,11 @@ def covariate_rows(
 ) -> Floats | None:
     """Centred covariates z of the subjects to forecast, (n, p); None without a formula.
 
-    A known subject keeps its own, those that vary over time at their last values.
+    A known subject has its own, those that vary over time at their last values.
     """
     effects = getattr(model, "coefficients_", None)
-    if covariates is not None and (effects is None or known is not None):
-        raise ValueError("covariates= is for a new subject, by a model with a formula")
+    if covariates is not None and effects is None:
+        raise ValueError("covariates= is for models with a formula")
     if effects is None:
         return None
     if known is None:
@@ -112,6 +112,32 @@ def covariate_rows(
         return np.asarray(effects.subject_design[model.histories_.positions(labels)])
     own = design_rows(effects.design, history)[last_rows(history)]
     return np.asarray(own[SubjectHistories.of(history).positions(labels)])
+
+
+def changed_covariates(
+    model: Any,
+    known: SubjectHistories,
+    history: PanelCounts | None,
+    covariates: Mapping[str, Any],
+) -> Floats:
+    """Centred covariates z of known subjects, some of them changed, (K, p)."""
+    import pandas as pd
+
+    effects = model.coefficients_
+    effects.profile(covariates)  # which refuses what the formula does not know
+    labels = known.subjects.tolist()
+    if history is not None:
+        table = last_covariates(effects.design, history)
+        places = SubjectHistories.of(history).positions(labels)
+    else:
+        table, places = pd.DataFrame(effects.design.columns), model.histories_.positions(labels)
+        if len(table) != len(model.histories_.subjects):
+            raise ValueError(
+                "covariates vary within subjects, and the model does not keep them: pass the panel "
+                "as history="
+            )
+    table = table.iloc[places].reset_index(drop=True)
+    return np.asarray(effects.design.matrix(table.assign(**covariates)))
 
 
 def last_exposures(

@@ -102,12 +102,15 @@ class JointCounts:
         Centred covariates of all subjects, known ones first, if the model has coefficients.
     beyond : str
         How the curve goes on outside the observation window.
+    own : (K, p), optional
+        Covariates that known subjects had when they were seen, if they are others.
     """
 
     model: PanelEstimator
     known: SubjectHistories | None
     covariates: Floats | None
     beyond: str
+    own: Floats | None = None
 
     def draw(
         self, asked: Asked, n_draws: int, rng: np.random.Generator
@@ -185,7 +188,8 @@ class JointCounts:
         if self.known is None:
             return SubjectCounts.of_histories(_NOBODY, law, effect)
         n_known = len(self.known.subjects)
-        z = None if self.covariates is None else self.covariates[:n_known]
+        z = self.covariates if self.own is None else self.own
+        z = None if z is None else z[:n_known]
         known = self.known.without_rows() if self._totals_suffice else self.known
         return SubjectCounts.of_histories(known, law, effect, z)
 

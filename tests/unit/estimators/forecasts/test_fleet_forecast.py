@@ -125,6 +125,9 @@ def test_usage_may_be_given(constant, panel):
     active = np.isnan(panel.end)
     assert_allclose(found.mean, constant.rate_ * 240 * effects[active].sum(), rtol=1e-9)
     assert "Usage is as given, 8 hours per day." in found.note
+    own = forecast(constant, 400, 430, subjects=[1, 2], usage=[8.0, 4.0])
+    assert "Usage is as given, 4 to 8 hours per day." in own.note
+    assert_allclose(own.mean, constant.rate_ * 30 * np.array([8, 4]) * effects[[1, 2]], rtol=1e-9)
     new = forecast(constant, 400, 430, subjects=None)
     daily = panel.service.usage_rate[active].mean()
     assert_allclose(new.mean, constant.rate_ * 30 * daily, **ROUNDING)
