@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.checks import Problems, few_digits
-from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
+from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, frozen
 from gp4c.data.tables.columns import BoolArray, missing_cells
 
 if TYPE_CHECKING:
@@ -36,6 +36,11 @@ class ServiceRecord:
     end: FloatArray
     usage_rate: FloatArray | None = None
     usage: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "end", frozen(self.end))
+        if self.usage_rate is not None:
+            object.__setattr__(self, "usage_rate", frozen(self.usage_rate))
 
     def take(self, positions: IndexArray) -> ServiceRecord:
         """The record of the subjects at these positions."""

@@ -64,28 +64,42 @@ class Asked:
     @cached_property
     def windows(self) -> tuple[Floats, Floats, Indices]:
         """Starts and stops of the different windows, and the window of each pair."""
-        both = np.stack([self.start, self.stop], axis=1)
-        distinct, which = np.unique(both, axis=0, return_inverse=True)
-        return distinct[:, 0], distinct[:, 1], which.reshape(-1)
+        distinct, which = np.unique(self.start + 1j * self.stop, return_inverse=True)
+        return distinct.real, distinct.imag, which.reshape(-1)
+
+    @property
+    def n_subjects(self) -> int:
+        """Known and new ones."""
+        return int(self.subject.max(initial=-1)) + 1
 
     @cached_property
-    def _terms(self) -> tuple[Indices, Indices]:
-        """Different (cell, window), coded, and which of them each pair belongs to."""
+    def _terms(self) -> tuple[Indices, Indices, sparse.csr_array, Indices]:
+        """Cell and window of each term of the sums, and the units of subjects in it.
+
+        A sum over a fleet has the same subjects in every window: their rows of units are kept
+        once, with the row of each term.
+        """
         start, _, window = self.windows
         codes, which = np.unique(self.cell * len(start) + window, return_inverse=True)
-        return codes, which.reshape(-1)
+        shape = (len(codes), self.n_subjects)
+        units = sparse.csr_array((self.units, (which.reshape(-1), self.subject)), shape)
+        units.sum_duplicates()
+        ends = zip(units.indptr, units.indptr[1:], strict=False)
+        keys = [(units.indices[a:b].tobytes(), units.data[a:b].tobytes()) for a, b in ends]
+        rows: dict[tuple[bytes, bytes], int] = {}
+        place = np.array([rows.setdefault(key, len(rows)) for key in keys], dtype=np.intp)
+        first = np.unique(place, return_index=True)[1]
+        cell, at = np.divmod(codes, len(start))
+        return cell, at, units[first], place
 
     def means(self, effect: Floats, inside: Floats) -> Floats:
         """Means of the cells: effects (K, S), integrals over the windows (W, S) → (cells, S)."""
-        codes, which = self._terms
-        weigh = sparse.csr_array((self.units, (which, self.subject)), (len(codes), len(effect)))
-        cell, window = np.divmod(codes, len(self.windows[0]))
-        each = np.asarray(weigh @ effect) * inside[window]
-        if len(codes) == self.n_cells and np.array_equal(cell, np.arange(self.n_cells)):
+        cell, window, units, place = self._terms
+        each = np.asarray(units @ effect)[place] * inside[window]
+        if len(cell) == self.n_cells and np.array_equal(cell, np.arange(self.n_cells)):
             return np.asarray(each)
-        gather = sparse.csr_array(
-            (np.ones(len(codes)), (cell, np.arange(len(codes)))), (self.n_cells, len(codes))
-        )
+        ones, number = np.ones(len(cell)), np.arange(len(cell))
+        gather = sparse.csr_array((ones, (cell, number)), (self.n_cells, len(cell)))
         return np.asarray(gather @ each)
 
 
