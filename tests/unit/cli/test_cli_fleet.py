@@ -108,6 +108,18 @@ def test_bad_actors_are_a_command(fit, workplace):
     assert sum(row["probability"] for row in rows) == pytest.approx(6)
 
 
+def test_the_report_of_a_fleet_has_its_units_and_those_in_service(workplace):
+    done = run(
+        f"report inspections.csv {READ} --model hpp --effect gamma --bursts no --bootstrap 0 "
+        "--forecast-to 2025-06-30 --out r"
+    )
+    assert done.exit_code == 0, done.output
+    page = (workplace / "r" / "report.html").read_text()
+    assert "Units most likely among the worst tenth" in page
+    assert "all subjects, in service" in page
+    assert "20 of 30 subjects are in service" in page
+
+
 def test_back_testing_is_a_command(workplace):
     done = run(
         f"backtest inspections.csv {READ} --model hpp --horizon 3 --origins 3 --json --out b"

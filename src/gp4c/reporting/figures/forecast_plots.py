@@ -8,7 +8,6 @@ import numpy as np
 
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.figures.plot_style import (
-    GREY,
     axes_or_new,
     legend,
     plain_axes,
@@ -79,7 +78,7 @@ def _windows(forecast: Forecast, ax: Axes | None) -> Axes:
     unit = "" if axis.origin is not None or not axis.unit else f" ({axis.unit})"
     plain_axes(ax, f"window from{safe(unit)}", "events in the window")
     ax.set_ylim(bottom=0)
-    legend(ax)
+    legend(ax, loc="lower left")
     return ax
 
 
@@ -100,7 +99,6 @@ def _subjects(forecast: Forecast, ax: Axes | None) -> Axes:
     ax.set_ylim(len(order) - 0.5, -0.5)
     hidden = len(forecast.subjects) - len(order)
     if hidden:
-        ax.annotate(f"and {hidden:,} more with fewer", (1, 0), xycoords="axes fraction",
-                    ha="right", va="bottom", color=GREY, fontsize="small")  # fmt: skip
-    legend(ax)
+        ax.set_xlabel(f"number of events (and {hidden:,} more subjects with fewer)")
+    legend(ax, loc="lower right")
     return ax

@@ -66,7 +66,7 @@ def plot_funnel(
         ax.annotate(shown_label(table["subject"].iloc[k], 16), (expected[k], ratio[k]),
                     xytext=(4, 3), textcoords="offset points", fontsize="small")  # fmt: skip
     plain_axes(ax, "events expected of an average unit", "events / expected")
-    ax.set_ylim(bottom=0)
+    ax.set_ylim(0, 1.2 * max(float(ratio.max()), 2.0))
     legend(ax)
     return ax
 
