@@ -4,6 +4,10 @@ Every data set draws its own truth: frailty variance 0.3 to 3, φ 0 to 5, events
 1,000, 20 to 100 subjects with 3 to 15 visits, a rate from the engine's own prior of curves. Bands
 of λ at 30 times and of Λ at 10, and randomised probability transforms of new subjects' totals.
 Data sets that are done are not done again: delete the result to start afresh.
+
+An oracle that knows shape, frailty variance and φ, and estimates the level alone from subjects'
+totals, shows how lucky the data sets were: its 50% intervals held 43% of the levels of sets 0 to
+245, which were looked at while the engine was built. The study starts behind them.
 """
 
 from __future__ import annotations
@@ -26,6 +30,8 @@ from gp4c.threads import one_blas_thread
 RESULTS = Path(__file__).parent / "results" / "burst_calibration.json"
 WINDOW, LEVELS = 60.0, (0.5, 0.75, 0.95)
 N_NEW = 20
+#: data sets before this number were looked at while the engine was built
+FIRST = 300
 
 
 def draw_case(seed: int) -> dict[str, Any]:
@@ -71,6 +77,21 @@ def panel_of(case: dict[str, Any]) -> gp4c.PanelCounts:
     return gp4c.PanelCounts.from_frame(table[table.stop > table.start], window=(0, WINDOW))
 
 
+def oracle(case: dict[str, Any]) -> float:
+    """Error of ln Λ(T), in standard errors, of one who knows all but the level.
+
+    The quasi-likelihood estimate from totals with variance μ(1 + φ) + vμ², by Fisher scoring.
+    """
+    known = np.interp(case["ends"][:, -1], case["time"], case["cumulative"])
+    totals, log_ratio, information = case["counts"].sum(axis=1), 0.0, 1.0
+    for _ in range(60):
+        mean = np.maximum(np.exp(log_ratio) * known, 1e-12)
+        weight = 1.0 / (1.0 + case["phi"] + case["variance"] * mean)
+        information = float((mean * weight).sum())
+        log_ratio += float(np.clip((weight @ (totals - mean)) / information, -1.0, 1.0))
+    return log_ratio * float(np.sqrt(information))
+
+
 def measure(seed: int) -> dict[str, Any]:
     """What one data set's bands hold."""
     case = draw_case(seed)
@@ -89,6 +110,7 @@ def measure(seed: int) -> dict[str, Any]:
         low, high = model.cumulative_band(at_sum, level)
         found[f"sum {level}"] = float(((low <= total) & (total <= high)).mean())
         found[f"end {level}"] = float((low[-1] <= total[-1]) & (total[-1] <= high[-1]))
+    found["oracle"] = oracle(case)
     draws = model.forecast(0.0, WINDOW).draws
     below = (draws[:, None] < case["new"]).mean(axis=0)
     until = (draws[:, None] <= case["new"]).mean(axis=0)
@@ -111,6 +133,11 @@ def summary(sets: list[dict[str, Any]]) -> dict[str, Any]:
         }
 
     result: dict[str, Any] = {"data sets": len(sets), "all": row(sets)}
+    errors = np.abs([one["oracle"] for one in sets])
+    result["oracle"] = {
+        str(level): round(100 * float((errors < edge).mean()), 1)
+        for level, edge in zip(LEVELS, (0.674, 1.150, 1.960), strict=True)
+    }
     for key in ("variance", "phi", "events"):
         middle = np.median([one[key] for one in sets])
         result[f"low {key}"] = row([one for one in sets if one[key] <= middle])
@@ -120,7 +147,7 @@ def summary(sets: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--sets", type=int, default=300)
+    parser.add_argument("--sets", type=int, default=400)
     n_sets = parser.parse_args().sets
     table: dict[str, Any] = {"sets": []}
     if RESULTS.exists():
@@ -131,7 +158,7 @@ def main() -> None:
     while len(table["sets"]) < n_sets:
         with warnings.catch_warnings(), one_blas_thread():
             warnings.simplefilter("ignore")
-            table["sets"].append(measure(len(table["sets"])))
+            table["sets"].append(measure(FIRST + len(table["sets"])))
         if len(table["sets"]) % 20 == 0:
             table["summary"] = summary(table["sets"])
             RESULTS.write_text(json.dumps(table, indent=1) + "\n")

@@ -20,6 +20,7 @@ BENCHMARKS = (
     "classical",
     "heldout",
     "permutation_size",
+    "power_check",
     "covariate_coverage",
     "forecast_pit",
     "speed",

@@ -24,11 +24,12 @@ import gp4c
 from gp4c.data.panel import PanelCounts
 from gp4c.data.simulate.intensities import square_wave
 from gp4c.exceptions import ConvergenceWarning
+from gp4c.inference.variational.bound import theorem2
 from gp4c.inference.variational.hyper import Problem
 from gp4c.inference.variational.vem import InducingValues, rate_scale, vem_e_step
 from gp4c.model.kernels import KERNELS
 from gp4c.model.observations import observe
-from gp4c.model.sparse_prior import Hyper, SparsePrior
+from gp4c.model.sparse_prior import Hyper
 from gp4c.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
@@ -85,11 +86,9 @@ def measure(model: Any, data: Any, test: PanelCounts) -> dict[str, Any]:
 
 
 def smallest_mean_f(model: Any) -> float:
-    """Smallest E f over the window, in units of √rate, for the heaviest part of the posterior."""
-    part = max(model.posterior_.components, key=lambda component: component.weight)
-    prior = SparsePrior(KERNELS[part.kernel], part.inducing, part.length_scale)
-    features = prior.features(TIMES / TIMES[-1])
-    return float(np.min(part.prior_mean + np.sqrt(part.variance) * (features @ part.mean)))
+    """Smallest E f over the window, in units of √rate, of the fitted curve."""
+    mean, _ = model.posterior_.moments(TIMES / TIMES[-1])
+    return float(np.min(mean))
 
 
 def quasi_newton_optimum(panel: PanelCounts, b: float, length_scale: float) -> float:
@@ -107,7 +106,7 @@ def quasi_newton_optimum(panel: PanelCounts, b: float, length_scale: float) -> f
             work, hyper, scale, values, evaluations=None, floor=1e-5 * scale, tol=1e-7
         )
         q = values.whiten(work, hyper, scale)
-        at = work.evaluate(hyper, q)
+        at = theorem2(work, hyper, q)
         return -at.bound.total, -work.hyper_gradient(hyper, q, at)[:3]
 
     shortest = np.log(problem.smallest_length_scale(size))

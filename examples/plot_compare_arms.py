@@ -13,8 +13,10 @@ found = gp4c.compare(panel, by="treatment")
 print(found)
 
 # %%
-# Each arm has its own curve. Bands allow for the large differences between patients.
-plot_groups({str(arm): model for arm, model in found.models.items()}, title="treatment")
+# Each arm has its own curve. Bands allow for the large differences between patients; the numbers
+# below are those of patients still observed.
+arms = {arm: panel.where(treatment=arm) for arm in found.groups}
+plot_groups(found.models, title="treatment", observed=arms)
 
 # %%
 # The ratio of the mean numbers of tumours, with its band; 1 is no difference.

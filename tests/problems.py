@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from gp4c.data.panel import PanelCounts
 from gp4c.inference.variational.bound import Gaussian, Workspace
-from gp4c.inference.variational.hyper import LogPrior, Optimum
 from gp4c.inference.variational.likelihood import Likelihood
 from gp4c.model.kernels import KERNELS
 from gp4c.model.observations import Observations, observe
@@ -117,22 +116,3 @@ def symmetric_directions(size: int) -> list[Floats]:
             direction[i, j] = direction[j, i] = 1.0
             basis.append(direction)
     return basis
-
-
-def log_integral_over_shape(at: Optimum, log_prior: LogPrior) -> float:
-    """ln of the integral over ln α of the density at a fixed curve, relative to that at its mode.
-
-    By the trapezoid rule, from α = e⁻⁶ to e¹⁴.
-    """
-    exposure, evaluation = at.work.likelihood.exposure, at.estep.evaluation
-    moment = evaluation.mean**2 + evaluation.variance
-
-    def density(log_shape: float) -> float:
-        vector = at.hyper.to_vector()
-        vector[3] = log_shape
-        return log_prior(vector)[0] - exposure(moment, float(np.exp(log_shape)))[0]
-
-    log_shapes = np.linspace(-6, 14, 2001)
-    values = np.array([density(x) for x in log_shapes])
-    peak = density(float(np.log(at.hyper.shape)))
-    return float(np.log(np.trapezoid(np.exp(values - peak), log_shapes)))

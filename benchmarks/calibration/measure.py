@@ -47,7 +47,6 @@ def measure(case: Case, arm: str) -> dict[str, Any]:
     seconds = time.process_time() - began
     record = case.describe() | {"arm": arm, "seconds": round(seconds, 3)}
     record |= {"converged": not caught, "effect": model.effect_}
-    record |= {"n_components": len(model.posterior_.components)}
     return record | intensity_record(model, case) | cumulative_record(model, case)
 
 

@@ -19,7 +19,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 ARM_NAMES = ("default", "known", "optimize", "paper")
 COLUMNS = (
     "arm", "number", "length_scale", "variation", "events_per_subject", "n_subjects",
-    "n_intervals", "n_events", "effect", "converged", "n_components", "seconds",
+    "n_intervals", "n_events", "effect", "converged", "seconds",
 )  # fmt: skip
 
 

@@ -118,6 +118,19 @@ def permutation_size(found):
     yield by_row(found["rejected"], columns, "truth")
 
 
+def power_check(found):
+    yield (
+        f"Power of the permutation test of the level in {found['trials']:,} simulated trials with "
+        f"the size that the negative-binomial formula gives for {found['target']:.0%}. With equal "
+        "arms and a moderate ratio the two must agree within 3 points (the first lines)."
+    )
+    columns = {"n_per_arm": "first arm", "simulated": "simulated", "error": "± error",
+               "formula": "formula"}  # fmt: skip
+    yield by_row(found["right"] | found["shown"], columns, "trial")
+    yield f"Share of trials without a difference that are rejected at {found['alpha']:.0%}."
+    yield by_row(found["size"], {"rejected": "rejected", "error": "± error"}, "trial")
+
+
 def forecast_pit(found):
     columns = {
         "forecasts": "forecasts", "fits": "fits", "ks_distance": "KS distance", "ks_p_value": "p",
@@ -168,6 +181,7 @@ SECTIONS = {
     "classical": ("Classical estimators", classical),
     "distinct": ("Large tables", distinct),
     "permutation_size": ("The permutation test", permutation_size),
+    "power_check": ("Power and sample size", power_check),
     "heldout": ("Held-out subjects", heldout),
     "forecast_pit": ("Forecasts of the next visit", forecast_pit),
 }

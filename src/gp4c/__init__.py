@@ -27,12 +27,16 @@ _HOMES = {
     "NPMPLE": "gp4c.classical.step_functions.step",
     "NPMLE": "gp4c.classical.step_functions.step",
     "NPMPLGF": "gp4c.classical.step_functions.step",
-    "HomogeneousPoisson": "gp4c.classical.homogeneous",
+    "HomogeneousPoisson": "gp4c.classical.parametric.homogeneous",
+    "PowerLaw": "gp4c.classical.parametric.growth",
+    "LogLinear": "gp4c.classical.parametric.growth",
     "load_model": "gp4c.files.persistence",
     "compare": "gp4c.analysis.compare_groups",
+    "power": "gp4c.analysis.planning.trial_power",
     "cross_validate": "gp4c.analysis.validation",
     "score_differences": "gp4c.analysis.validation",
     "backtest": "gp4c.analysis.backtest",
+    "trend_test": "gp4c.analysis.trend_testing",
 }
 
 __all__ = ["__version__", "exceptions", *_HOMES]
@@ -56,9 +60,13 @@ if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
     from gp4c.analysis.backtest import backtest as backtest
     from gp4c.analysis.compare_groups import compare as compare
+    from gp4c.analysis.planning.trial_power import power as power
+    from gp4c.analysis.trend_testing import trend_test as trend_test
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences
-    from gp4c.classical.homogeneous import HomogeneousPoisson as HomogeneousPoisson
+    from gp4c.classical.parametric.growth import LogLinear as LogLinear
+    from gp4c.classical.parametric.growth import PowerLaw as PowerLaw
+    from gp4c.classical.parametric.homogeneous import HomogeneousPoisson as HomogeneousPoisson
     from gp4c.classical.smoothed.local_em import LocalEM as LocalEM
     from gp4c.classical.step_functions.step import NPMLE as NPMLE
     from gp4c.classical.step_functions.step import NPMPLE as NPMPLE

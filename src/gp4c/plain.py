@@ -36,6 +36,11 @@ def per(unit: str | None, usage: str | None = None) -> str:
     return f"per {singular(unit)}" if unit else "per unit of time"
 
 
+def p_words(p_value: float) -> str:
+    """A p-value: ``p = 0.031``, ``p < 0.001``."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+
+
 def odds(nats: float) -> str:
     """Odds from a difference of log evidences: ``odds 1.1 to 1``, ``odds above 1000 to 1``."""
     if abs(nats) > math.log(1000.0):

@@ -37,5 +37,5 @@ def fit_at(
     assert found.converged
     model = gp4c.GP4C(count_term=count_term, effect=effect)
     model.coefficients_ = None
-    store_fit(model, problem, Optimum(hyper, work, found, 0.0, (), True))
+    store_fit(model, problem, Optimum(hyper, work, found, (), True))
     return model

@@ -82,7 +82,7 @@ class Case:
         if self.events:
             return model.fit(events_of(table, window))
         model.fit(panel_of(table, window))
-        if hasattr(model, "bootstrap") and not isinstance(model, gp4c.HomogeneousPoisson):
+        if hasattr(model, "bootstrap") and not model.band_text():
             model.bootstrap(self.n_bootstrap, random_state=5)
         return model
 
@@ -92,6 +92,7 @@ _PSEUDO = "each visit adds the total so far as an observation of its own"
 _CELLS = "events are spread over cells between visit times, and smoothed from those cells"
 _UNITS = "the published stopping rule looks at numbers with units"
 _CENTRED = "the prior's level is that of average covariates, over subjects of whom there are fewer"
+_SHAPELESS = "without events nothing tells how a rate changes: the fit refuses"
 _FRAILTY = "a frailty belongs to a subject: two subjects are not one"
 
 CASES: dict[str, Case] = {
@@ -164,6 +165,13 @@ CASES: dict[str, Case] = {
     "HomogeneousPoisson": Case(gp4c.HomogeneousPoisson),
     "HomogeneousPoisson gamma": Case(
         lambda: gp4c.HomogeneousPoisson(effect="gamma"), exempt={"merging": _FRAILTY}
+    ),
+    "PowerLaw": Case(
+        gp4c.PowerLaw, exempt={"origin": "its clock begins at time 0", "no events": _SHAPELESS}
+    ),
+    "LogLinear formula": Case(
+        lambda: gp4c.LogLinear(effect="gamma", bursts=True, formula="group"),
+        exempt={"merging": _FRAILTY, "no events": _SHAPELESS},
     ),
 }
 

@@ -12,8 +12,9 @@ import pytest
 from mpmath import mpf
 from numpy.testing import assert_allclose
 
-from gp4c.classical.constant_rate import exact_interval
-from gp4c.inference.variational.count_terms import LEMMA2_CONSTANT, pointwise, theorem1
+from gp4c.classical.parametric.constant_rate import exact_interval
+from gp4c.inference.variational.count_terms import Pointwise
+from gp4c.inference.variational.count_terms.lemma2 import LEMMA2_CONSTANT, theorem1
 from gp4c.inference.variational.expected_logs.laplace_rules import (
     concentrated_rule,
     concentration_limit,
@@ -106,8 +107,8 @@ def test_what_the_papers_bound_gives_away(phi: float, b: float) -> None:
     sigma = 1e-3
     nodes = len(integrals.transpose(one(1.0)))
     mean, variance = np.full(nodes, sigma * np.sqrt(phi)), np.full(nodes, sigma**2)
-    ours = theorem1(integrals, one(1.0), mean, variance, b)[0]
-    truth = pointwise(integrals, one(1.0), mean, variance)[0]
+    ours = theorem1(integrals, one(1.0), mean, variance, b).value
+    truth = Pointwise().at_nodes(integrals, one(1.0), mean, variance, b).value
     with mpmath.workdps(50):
         x = mpf(float(mean[0])) ** 2 / (2 * mpf(float(variance[0])))
         if x < 3000:

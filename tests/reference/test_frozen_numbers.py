@@ -1,4 +1,4 @@
-"""The paper's estimator and the classical ones give the numbers that they gave before."""
+"""The paper's estimator, its family and the classical ones give the numbers they gave before."""
 
 import json
 

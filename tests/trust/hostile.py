@@ -42,7 +42,7 @@ NASTY: list[Any] = [
     {"array": "object", "shape": [1], "values": [{"array": "object", "shape": [0], "values": []}]},
     {"array": ["<f8"], "shape": [1], "values": [1.0]},
     {"array": "<i8", "shape": [1], "values": [2**70]},
-    {"class": "Posterior", "fields": {}}, {"class": "Component", "fields": []},
+    {"class": "Posterior", "fields": {}}, {"class": "Posterior", "fields": []},
     {"class": "subprocess.Popen", "fields": {"args": "touch owned"}},
     {"class": "Bound", "fields": {"counts": 1, "__init__": 2}}, {"class": {}, "fields": {}},
 ]  # fmt: skip

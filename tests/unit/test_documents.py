@@ -150,7 +150,8 @@ def test_every_result_is_on_the_page_of_benchmarks(benchmark_page):
 
 
 @pytest.mark.parametrize(
-    "name", ["startup", "speed", "synthetic_a", "classical", "distinct", "forecast_pit"]
+    "name",
+    ["startup", "speed", "synthetic_a", "classical", "distinct", "forecast_pit", "power_check"],
 )
 def test_arranged_results_have_the_form_that_the_page_expects(benchmark_page, name):
     found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))

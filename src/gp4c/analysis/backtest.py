@@ -207,7 +207,7 @@ def backtest(
     if not named:
         raise ValueError("there is no model to test")
     if CONSTANT not in named:
-        homogeneous = import_module("gp4c.classical.homogeneous").HomogeneousPoisson
+        homogeneous = import_module("gp4c.classical.parametric.homogeneous").HomogeneousPoisson
         named[CONSTANT] = homogeneous(effect="gamma", bursts=True)
     parts: list[pd.DataFrame] = []
     for origin in origins(panel, horizon, n_origins, level):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
@@ -36,7 +37,7 @@ _MOST_MEANS = 2500
 
 
 def pit(
-    model: Any, panel: PanelCounts, per: str = "interval", *, random_state: int = 0
+    model: PanelEstimator, panel: PanelCounts, per: str = "interval", *, random_state: int = 0
 ) -> pd.DataFrame:
     """Randomised probability integral transform of counts: uniform on (0, 1) if the model fits.
 
@@ -66,7 +67,9 @@ def pit(
     return pd.DataFrame({**table, **_transformed(laws.new_subjects(), counts, means, random_state)})
 
 
-def next_visit_pit(model: Any, panel: PanelCounts, *, random_state: int = 0) -> pd.DataFrame:
+def next_visit_pit(
+    model: PanelEstimator, panel: PanelCounts, *, random_state: int = 0
+) -> pd.DataFrame:
     """Forecast every count from the subject's earlier ones; randomised PIT of the outcomes.
 
     The effect of the subject has the law that its earlier counts leave (Gamma(α + events so far,
@@ -102,7 +105,7 @@ def next_visit_pit(model: Any, panel: PanelCounts, *, random_state: int = 0) -> 
 
 
 def rootogram(
-    model: Any, panel: PanelCounts, per: str = "interval", largest: int | None = None
+    model: PanelEstimator, panel: PanelCounts, per: str = "interval", largest: int | None = None
 ) -> pd.DataFrame:
     """How often each count occurs, and how often the model expects it.
 
@@ -145,7 +148,7 @@ def rootogram(
 
 
 def dispersion(
-    model: Any, panel: PanelCounts, *, n_replicates: int = 2000, random_state: int = 0
+    model: PanelEstimator, panel: PanelCounts, *, n_replicates: int = 2000, random_state: int = 0
 ) -> pd.DataFrame:
     """Pearson dispersion of subjects' totals against its reference distributions.
 
@@ -179,7 +182,7 @@ def dispersion(
 
 
 def predictive_check(
-    model: Any, panel: PanelCounts, *, n_replicates: int = 2000, random_state: int = 0
+    model: PanelEstimator, panel: PanelCounts, *, n_replicates: int = 2000, random_state: int = 0
 ) -> pd.DataFrame:
     """Features of the subjects' totals, beside those of data replicated from the posterior.
 
@@ -206,7 +209,7 @@ def predictive_check(
     return pd.DataFrame(rows)
 
 
-def contributions(model: Any, panel: PanelCounts) -> pd.DataFrame:
+def contributions(model: PanelEstimator, panel: PanelCounts) -> pd.DataFrame:
     """What each subject adds to the log-likelihood, and how it moves the curve.
 
     Returns
@@ -249,7 +252,7 @@ def contributions(model: Any, panel: PanelCounts) -> pd.DataFrame:
     )
 
 
-def _few(model: Any, panel: PanelCounts) -> int:
+def _few(model: PanelEstimator, panel: PanelCounts) -> int:
     """Draws for averages of probabilities, which take longer under laws without a closed form."""
     bound = np.inf if model.count_law_.one_by_one else _ROWS_AND_DRAWS / panel.n_intervals
     return int(min(FEW_DRAWS, bound))

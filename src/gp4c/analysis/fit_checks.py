@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.classical.marginal_counts import MarginalCounts, RateRows
 from gp4c.classical.panel_rows import PanelRows
+from gp4c.classical.parametric.marginal_counts import LogMeans, MarginalCounts
 from gp4c.exceptions import GP4CWarning, NotFittedError
 from gp4c.posterior.within_subjects import ALARM, WithinDispersion, within_subject_dispersion
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
@@ -57,12 +58,12 @@ class OverTime:
         """Whether events come at other times than the curve says."""
         return self.p_value <= ALARM
 
-    def worst(self) -> Any:
+    def worst(self) -> pd.Series[float]:
         """The bin with the largest deviation, as a row of the table."""
         return self.table.iloc[int(np.argmax(np.abs(self.table["deviation"].to_numpy())))]
 
 
-def observed_and_expected(model: Any, panel: PanelCounts, n_bins: int = 8) -> OverTime:
+def observed_and_expected(model: PanelEstimator, panel: PanelCounts, n_bins: int = 8) -> OverTime:
     """Numbers of events in bins of time, beside those that the curve expects.
 
     A row belongs to the bin of its midpoint; bins have about equal numbers of events. Expected
@@ -135,7 +136,7 @@ class MeanCheck:
         return not self.low <= self.npmle <= self.high
 
 
-def mean_against_npmle(model: Any, panel: PanelCounts) -> MeanCheck:
+def mean_against_npmle(model: PanelEstimator, panel: PanelCounts) -> MeanCheck:
     """Λ of the model and of the NPMLE, at the last time when a quarter of the subjects are seen.
 
     A model without a band (a classical one before ``bootstrap``) is never called bad.
@@ -187,7 +188,7 @@ class FitCheck:
 
 
 def check_fit(
-    model: Any, panel: PanelCounts, *, n_bins: int = 8, random_state: int = 0
+    model: PanelEstimator, panel: PanelCounts, *, n_bins: int = 8, random_state: int = 0
 ) -> FitCheck:
     """Check a fitted model against a panel: that of the fit, or of other subjects.
 
@@ -238,12 +239,12 @@ def check_fit(
 class _Checked:
     """Rows of a panel, subjects by content, with the model's expected numbers at effect 1."""
 
-    model: Any
+    model: PanelEstimator
     rows: PanelRows
     expected: Floats
 
     @classmethod
-    def of(cls, model: Any, panel: PanelCounts) -> _Checked:
+    def of(cls, model: PanelEstimator, panel: PanelCounts) -> _Checked:
         model._inside([panel.start.min(), panel.stop.max()], False)
         rows = PanelRows.of(model._adjusted(panel))
         mass = np.asarray(model.expected_counts(rows.start, rows.stop))
@@ -262,8 +263,7 @@ class _Checked:
         """Means of the subjects' effects given the counts."""
         rows, model = self.rows, self.model
         expected = np.maximum(self.expected, 1e-300)
-        counts = RateRows.of(rows.count, expected, rows.subject, rows.n_subjects)
-        shape = float(model.frailty_shape_) if model.effect_ == "gamma" else np.inf
-        return (
-            MarginalCounts(counts, model.count_law_).terms(1.0, shape, model.law_parameters_).mean
-        )
+        law, effect = model.count_law_, model.effect_law_
+        counts = MarginalCounts(rows.count, rows.subject, rows.n_subjects, law, effect)
+        psi = model._point_params()[: len(effect.parameters), 0]
+        return counts.terms(LogMeans.of(expected), psi, model.law_parameters_).mean

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
 from gp4c.estimators.fit_warnings import burst_remedy
 
 if TYPE_CHECKING:
     from gp4c.analysis.fit_checks import MeanCheck, OverTime
+    from gp4c.estimators.base import PanelEstimator
     from gp4c.posterior.within_subjects import WithinDispersion
 
 
 def warnings_about(
-    model: Any, within: WithinDispersion, over_time: OverTime, mean: MeanCheck
+    model: PanelEstimator, within: WithinDispersion, over_time: OverTime, mean: MeanCheck
 ) -> Iterator[str]:
     """One sentence per check that failed."""
     if within.is_bad:
@@ -24,7 +26,7 @@ def warnings_about(
         yield _about_mean(model, mean)
 
 
-def _about_bursts(model: Any, within: WithinDispersion) -> str:
+def _about_bursts(model: PanelEstimator, within: WithinDispersion) -> str:
     text = (
         f"Counts vary {within.excess:.2g} times as much within subjects as the fitted law allows "
         f"(p = {within.smallest_p:.2g}): "
@@ -32,7 +34,7 @@ def _about_bursts(model: Any, within: WithinDispersion) -> str:
     return text + burst_remedy(model)
 
 
-def _about_time(model: Any, over_time: OverTime) -> str:
+def _about_time(model: PanelEstimator, over_time: OverTime) -> str:
     worst = over_time.worst()
     unit = f" {model.time_unit_}" if model.time_unit_ else ""
     text = (
@@ -40,12 +42,12 @@ def _about_time(model: Any, over_time: OverTime) -> str:
         f"from {worst['start']:.3g} to {worst['stop']:.3g}{unit} there are "
         f"{worst['observed']:.0f} where {worst['expected']:.3g} are expected; "
     )
-    if hasattr(model, "rate_"):
+    if isinstance(model, HomogeneousPoisson):
         return text + "fit a rate that varies over time, GP4C()"
     return text + "allow for a faster change of the rate, or for groups with curves of their own"
 
 
-def _about_mean(model: Any, mean: MeanCheck) -> str:
+def _about_mean(model: PanelEstimator, mean: MeanCheck) -> str:
     unit = f" {model.time_unit_}" if model.time_unit_ else ""
     text = (
         f"The mean number of events by {mean.time:.3g}{unit} is {mean.model:.3g} "

@@ -160,7 +160,7 @@ def by_subject(panel: PanelCounts, rows: Floats) -> Floats:
 
 def _with_weights(model: PanelEstimator, panel: PanelCounts) -> PanelCounts:
     """The panel with free weights that fit its own totals in the exposure; else as it is."""
-    if model.effect_ != "weight":
+    if not model.effect_law_.is_free:
         return panel
     mean = panel.exposure * model._mean_integrals(panel.start, panel.stop, "prior")
     expected = np.bincount(panel.subject_index, mean, panel.n_subjects)

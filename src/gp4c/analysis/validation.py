@@ -6,11 +6,12 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.estimators.base import PanelEstimator
 from gp4c.exceptions import OverdispersionWarning
 
 if TYPE_CHECKING:
@@ -22,8 +23,24 @@ Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
+class Scored(Protocol):
+    """What is compared: anything that can be fitted to some subjects and scored on others."""
+
+    def get_params(self) -> Mapping[str, object]:
+        """Arguments of the constructor."""
+        ...
+
+    def fit(self, panel: PanelCounts) -> object:
+        """Fit to a panel."""
+        ...
+
+    def score(self, panel: PanelCounts) -> float:
+        """Log-likelihood of other subjects."""
+        ...
+
+
 def cross_validate(
-    models: Mapping[str, Any],
+    models: Mapping[str, Scored],
     panel: PanelCounts,
     n_splits: int = 5,
     n_jobs: int | None = None,
@@ -183,7 +200,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _fit_and_score(
-    model: Any,
+    model: Scored,
     panel: PanelCounts,
     train: NDArray[np.intp],
     test: NDArray[np.intp],
@@ -195,6 +212,6 @@ def _fit_and_score(
     with nullcontext() if os.getpid() == parent else _quiet():
         fresh.fit(panel[train])
     subjects = None
-    if hasattr(fresh, "score_subjects"):
+    if isinstance(fresh, PanelEstimator):
         subjects = [float(value) for value in fresh.score_subjects(held_out)]
     return float(fresh.score(held_out)), subjects

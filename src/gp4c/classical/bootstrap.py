@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import PlugInEstimator
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_choice, check_level
 from gp4c.exceptions import ConvergenceWarning, NotFittedError
+from gp4c.files import kinds
+from gp4c.posterior.quantiles import BAND_KINDS
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -39,6 +42,9 @@ class BootstrapEstimator(PlugInEstimator):
     bootstrap_seed_ : int
         Seed that generated them.
     """
+
+    can_bootstrap = True
+    saved: ClassVar[Mapping[str, kinds.Check]] = {"bootstrap_seed_": kinds.Sometimes(kinds.COUNT)}
 
     bootstrap_: Draw
     bootstrap_seed_: int
@@ -172,7 +178,7 @@ class BootstrapEstimator(PlugInEstimator):
         kind: str = "pointwise",
         *,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Bootstrap confidence band of λ: (low, high), each shaped like `t`.
 
         Parameters
@@ -195,7 +201,7 @@ class BootstrapEstimator(PlugInEstimator):
         kind: str = "pointwise",
         *,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Bootstrap confidence band of Λ: (low, high); see :meth:`intensity_band`."""
         return self._band(self._cumulative_draws, t, level, kind, extrapolate)
 
@@ -206,10 +212,10 @@ class BootstrapEstimator(PlugInEstimator):
         level: float,
         kind: str,
         extrapolate: bool,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         self._check_fitted()
         check_level(level)
-        check_choice("kind", kind, ("pointwise", "simultaneous"))
+        check_choice("kind", kind, BAND_KINDS)
         if not hasattr(self, "bootstrap_"):
             raise NotFittedError(
                 f"{type(self).__name__} has no posterior; call bootstrap(200) first to get bands"

@@ -32,6 +32,8 @@ class PanelRows:
     grid : Grid
         The distinct intervals on the cells between all end points.
     window : (float, float)
+    z : (N, p), optional
+        Covariates, for an estimator that has a formula.
     """
 
     order: Indices
@@ -43,6 +45,7 @@ class PanelRows:
     exposure: Floats
     grid: Grid
     window: tuple[float, float]
+    z: Floats | None = None
 
     @classmethod
     def of(cls, panel: PanelCounts) -> PanelRows:

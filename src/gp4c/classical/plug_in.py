@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.visit_cells import group_sums
 from gp4c.data.subject_histories import SubjectHistories
-from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.base import Numbers, PanelEstimator
 from gp4c.estimators.inputs import check_panel
 from gp4c.exceptions import GP4CWarning
+from gp4c.files import kinds
 from gp4c.model.gamma_frailty import log_marginal
 
 if TYPE_CHECKING:
-    from gp4c.classical.marginal_counts import SubjectTerms
+    from gp4c.classical.parametric.marginal_counts import SubjectTerms
     from gp4c.data.panel import PanelCounts
 
 Floats = NDArray[np.float64]
@@ -45,15 +47,20 @@ class PlugInEstimator(PanelEstimator):
         1/α.
     """
 
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "time_at_risk_": kinds.number(), "residual_": kinds.Sometimes(kinds.ANY_NUMBER),
+        "histories_": kinds.Sometimes(kinds.result("SubjectHistories")),
+    }  # fmt: skip
+
     #: events that the floor of a score spreads over the whole observed time
     _floor_events = 0.5
 
     time_at_risk_: float
     effect_: str | None
     frailty_shape_: float
-    subjects_: NDArray[Any]
     subject_totals_: Floats
     subject_expected_: Floats | None
+    history_: Floats
     data_summary_: dict[str, float]
 
     @property
@@ -81,6 +88,7 @@ class PlugInEstimator(PanelEstimator):
         self.time_at_risk_ = float((panel.exposure * (panel.stop - panel.start)).sum())
         self.effect_ = None
         self.frailty_shape_ = np.inf
+        self.converged_, self.n_iter_, self.history_ = True, 0, np.zeros(0)  # of a closed form
         self.subjects_ = np.asarray(panel.subjects, dtype=object)
         counts = panel.count.astype(np.float64)
         self.subject_totals_ = group_sums(panel.subject_index, counts, panel.n_subjects)
@@ -101,7 +109,7 @@ class PlugInEstimator(PanelEstimator):
             expected = panel.exposure * self.expected_counts(panel.start, panel.stop)
             self.subject_expected_ = group_sums(panel.subject_index, expected, panel.n_subjects)
 
-    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
         """Λ(t), the expected number of events from the window's start to t per unit exposure.
 
         Parameters
@@ -115,7 +123,7 @@ class PlugInEstimator(PanelEstimator):
 
     def expected_counts(
         self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
-    ) -> Any:
+    ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure."""
         first = self._inside(start, extrapolate)
         last = self._inside(stop, extrapolate)
@@ -160,6 +168,7 @@ class PlugInEstimator(PanelEstimator):
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        panel = self._adjusted(panel)
         mass = self._bounded_mass(panel)
         expected = panel.exposure * mass
         if self.dispersion_ > 1.0:
@@ -177,12 +186,14 @@ class PlugInEstimator(PanelEstimator):
 
     def _marginal_terms(self, panel: PanelCounts, expected: Floats) -> SubjectTerms:
         """ln p of each subject, and its frailty given the counts, under the law of counts."""
-        from gp4c.classical.marginal_counts import MarginalCounts, RateRows
+        from gp4c.classical.parametric.marginal_counts import LogMeans, MarginalCounts
 
-        count = panel.count.astype(np.float64)
-        rows = RateRows.of(count, expected, panel.subject_index, panel.n_subjects)
-        counts = MarginalCounts(rows, self.count_law_)
-        return counts.terms(1.0, self.frailty_shape_, self.law_parameters_)
+        counts = MarginalCounts(
+            panel.count.astype(np.float64), panel.subject_index, panel.n_subjects,
+            self.count_law_, self.effect_law_,
+        )  # fmt: skip
+        psi = self._point_params()[: len(self.effect_law_.parameters), 0]
+        return counts.terms(LogMeans.of(expected), psi, self.law_parameters_)
 
     def _effect_moments(self, panel: PanelCounts, expected: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each subject's frailty given its counts, (K,) each."""
@@ -205,8 +216,8 @@ class PlugInEstimator(PanelEstimator):
         return np.where(low, floor, mass)
 
 
-def check_positive(name: str, value: Any) -> None:
+def check_positive(name: str, value: float | str) -> None:
     """Raise a clear error unless `value` is a positive finite number."""
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not good or not np.isfinite(value) or value <= 0:
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or not 0 < float(value) < np.inf:
         raise ValueError(f"{name} must be a positive number, not {value!r}")

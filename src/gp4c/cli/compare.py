@@ -132,15 +132,20 @@ def _writers(found: Comparison, level: float) -> dict[str, Writer]:
     """Tables and plots of a comparison."""
     from gp4c.reporting.csv_tables import write_csv
     from gp4c.reporting.figures.curves import curves_of
+    from gp4c.reporting.figures.observed_numbers import size_with
     from gp4c.reporting.figures.plot_style import save_plot
     from gp4c.reporting.figures.plots import plot_groups, plot_ratio
 
     curves = {str(g): curves_of(found.models[g], levels=(level,)) for g in found.groups}
+    parts = {str(g): found.panel[found.codes == k] for k, g in enumerate(found.groups)}
 
     def groups(what: str) -> Writer:
         return lambda path: save_plot(
-            lambda ax: plot_groups(curves, ax, what=what, level=level, title=found.by), path
-        )
+            lambda ax: plot_groups(
+                curves, ax, what=what, level=level, title=found.by, observed=parts
+            ),
+            path, size=size_with(len(parts)),
+        )  # fmt: skip
 
     def ratio(curve: str) -> Writer:
         return lambda path: save_plot(

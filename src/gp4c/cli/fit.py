@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -38,6 +39,12 @@ from gp4c.cli.options.table_options import TableOptions, read_source, takes_tabl
 from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
 from gp4c.plain import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+    from gp4c.estimators.base import PanelEstimator
 
 
 @takes_table
@@ -153,7 +160,7 @@ class FitResult:
         files["summary.json"] = lambda path: path.write_text(self.json() + "\n", encoding="utf-8")
         return files
 
-    def _table(self) -> Any:
+    def _table(self) -> pd.DataFrame:
         import pandas as pd
 
         pairs = zip(self.curves, self.fitted, strict=True)
@@ -166,33 +173,40 @@ class FitResult:
         )[["group", *frames[0].columns]]
 
     def _plots(self) -> dict[str, Writer]:
+        from gp4c.reporting.figures.observed_numbers import size_with
         from gp4c.reporting.figures.plot_style import save_plot
         from gp4c.reporting.figures.plots import plot_cumulative, plot_groups, plot_intensity
 
-        def draw(what: str) -> Any:
+        def draw(what: str) -> Callable[[Axes], Axes]:
             if self.by is None:
                 one = plot_intensity if what == "intensity" else plot_cumulative
                 panel = self.fitted[0].panel
                 return lambda ax: one(self.curves[0], ax, level=self.level, panel=panel)
             named = {str(g.name): c for g, c in zip(self.fitted, self.curves, strict=True)}
-            return lambda ax: plot_groups(named, ax, what=what, level=self.level, title=self.by)
+            return lambda ax: plot_groups(
+                named, ax, what=what, level=self.level, title=self.by, observed=observed
+            )
+
+        parts = {str(g.name): g.panel for g in self.fitted if g.panel is not None}
+        observed = None if self.by is None else parts
+        size = size_with(len(observed or ()))
 
         def save(what: str) -> Writer:
-            return lambda path: save_plot(draw(what), path)
+            return lambda path: save_plot(draw(what), path, size=size)
 
         smooth = all(c.rate is not None for c in self.curves)
         names = ["intensity", "cumulative"] if smooth else ["cumulative"]
         return {f"{what}.{end}": save(what) for what in names for end in ("png", "svg")}
 
 
-def facts(model: Any) -> dict[str, Any]:
+def facts(model: PanelEstimator) -> dict[str, object]:
     """The fitted laws in numbers; None for what a fit does not have."""
     return {
         "law": model.law_,
         "effect": model.effect_,
         "dispersion": float(model.dispersion_),
-        "burst_size": float(model.burst_size_),
-        "frailty_variance": float(model.frailty_variance_),
+        "burst_size": model.count_law_.burst_size(model.law_parameters_),
+        "frailty_variance": float(1.0 / model.frailty_shape_),
         "effective_draws": model.effective_draws_,
         "pareto_k": model.pareto_k_,
         "check": None if model.fit_check_ is None else asdict(model.fit_check_),

@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 from gp4c.cli import INTERRUPTED, leave
 from gp4c.exceptions import GP4CError, GP4CWarning
@@ -29,7 +29,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Wrap a command: mistakes of the user end it with one line on stderr and exit code 2."""
 
     @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:
+    def run(*args: object, **options: object) -> None:
         try:
             with warnings.catch_warnings(), _interruptible():
                 warnings.showwarning = _show_warning

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,7 @@ from gp4c.cli.options.saved_fits import (
 from gp4c.cli.outputs import OutOption, say_written, write_all
 
 if TYPE_CHECKING:
+    from gp4c.estimators.base import PanelEstimator
     from gp4c.reporting.figures.curves import Floats
 
 
@@ -83,7 +84,7 @@ def predict(
 
 
 def _times(
-    model: Any, start: str | None, stop: str | None, points: int, at: list[str] | None
+    model: PanelEstimator, start: str | None, stop: str | None, points: int, at: list[str] | None
 ) -> Floats:
     """Times asked for: single ones, or evenly spaced."""
     import numpy as np
@@ -96,7 +97,7 @@ def _times(
     return np.linspace(first, last, points)
 
 
-def _check_window(model: Any, times: Floats, extrapolate: bool) -> None:
+def _check_window(model: PanelEstimator, times: Floats, extrapolate: bool) -> None:
     """Say on the command line's terms that times are outside the window."""
     from gp4c.exceptions import OutsideWindowError
 

@@ -19,16 +19,19 @@ from gp4c.cli.describe import describe
 from gp4c.cli.fit import fit
 from gp4c.cli.fleet.backtesting import backtest
 from gp4c.cli.fleet.forecast import forecast
+from gp4c.cli.fleet.trend import trend
 from gp4c.cli.fleet.units import units
 from gp4c.cli.guard import guarded
+from gp4c.cli.planning.power import power
+from gp4c.cli.planning.simulate import simulate
 from gp4c.cli.predict import predict
 from gp4c.cli.report import report
 from gp4c.cli.reproduce import reproduce
-from gp4c.cli.simulate import simulate
 
 #: every command, in the order of the help text
 COMMANDS: tuple[Callable[..., Any], ...] = (
-    describe, fit, compare, report, predict, forecast, units, backtest, datasets, simulate,
+    describe, trend, fit, compare, report, predict, forecast, units, backtest, power, datasets,
+    simulate,
     reproduce,
 )  # fmt: skip
 

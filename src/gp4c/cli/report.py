@@ -94,11 +94,11 @@ def _from_saved(file: str) -> dict[str, Any]:
 
 
 def _from_table(
-    panel: PanelCounts, by: str | None, estimator: Estimator, laws: tuple[Effect, str],
+    panel: PanelCounts, by: str | None, estimator: str, laws: tuple[Effect, str],
     formula: str | None, seed: int, bootstraps: int, say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
-    if by is not None and estimator is Estimator.GP4C and len(groups_of(panel, by)) > 1:
+    if by is not None and estimator == Estimator.GP4C and len(groups_of(panel, by)) > 1:
         from gp4c.cli.compare import compare_groups
 
         say(f"fitting and comparing groups of {by}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -15,14 +13,13 @@ import typer
 from gp4c.cli.options.estimator_options import QuietOption
 from gp4c.cli.options.large_tables import on_cluster
 from gp4c.cli.outputs import say_written
+from gp4c.cli.progress import counting
 
 if TYPE_CHECKING:
     from gp4c.paper.reproduction import Reproduction
     from gp4c.paper.sections import Plan, Section
     from gp4c.paper.store import Store
 
-#: seconds between lines of progress where there is no terminal
-_PAUSE = 30.0
 _FAILED = 1
 
 
@@ -100,7 +97,7 @@ def reproduce(
     asked = {what_.value for what_ in what or [What.ALL]}
     names = [name for name in NAMES if name in asked or "all" in asked]
     plan, store = Plan(trials, seed), _store(cache or out / "cache", source, report_only)
-    with on_cluster(scheduler), _showing(quiet) as progress, _resumable(store):
+    with on_cluster(scheduler), counting(quiet, "trials") as progress, _resumable(store):
         made = run_and_render(names, plan, store, jobs=jobs, run=not report_only, progress=progress)
     _write_and_tell(made, plan, store, [out, *([docs] if docs else [])], names, quiet)
     if made.failed:
@@ -164,48 +161,3 @@ def _resumable(store: Store) -> Iterator[None]:
             f"interrupted; {stop.done} of {stop.total} trials are kept in {store.folder}, "
             "the same command goes on from there"
         ) from None
-
-
-@contextmanager
-def _showing(quiet: bool) -> Iterator[Callable[[int, int, str], None]]:
-    """Progress on stderr: a bar on a terminal, now and then a line elsewhere."""
-    if quiet:
-        yield lambda done, total, text: None
-    elif sys.stderr.isatty():
-        with _bar() as update:
-            yield update
-    else:
-        yield _lines()
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[int, int, str], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Remaining
-
-    columns = (BarColumn(), MofNCompleteColumn(), Remaining(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("starting", total=None)
-        yield lambda done, total, text: bar.update(
-            shown, completed=done, total=total, description=text
-        )
-
-
-def _lines() -> Callable[[int, int, str], None]:
-    """Print a line at the start, at the end and every half minute."""
-    began, last, first = time.monotonic(), 0.0, -1
-
-    def update(done: int, total: int, text: str) -> None:
-        nonlocal last, first
-        if first < 0:
-            first = done
-        now = time.monotonic()
-        if text and now - last < _PAUSE and done < total:
-            return
-        last = now
-        fresh = done - first
-        left = f", {(now - began) / fresh * (total - done) / 60:.0f} min left" if fresh else ""
-        typer.echo(f"{done} of {total} trials{left}  {text}".rstrip(), err=True)
-
-    return update

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    from gp4c.data.tables.columns import Column
+
+#: a number of Python or NumPy
+Number: TypeAlias = "int | float | np.integer | np.floating"
 
 #: problems listed in one message; the rest are counted
 SHOWN = 5
@@ -87,7 +93,7 @@ class _Relocated(Problems):
             self._target.add([int(self._rows[k])], f"{rule}; {value(k)}" if value else rule)
 
 
-def unknown_name(name: str, known: Sequence[Any]) -> str:
+def unknown_name(name: object, known: Sequence[object]) -> str:
     """Say what names there are and which is nearest."""
     if not known:
         return "there are none"
@@ -100,7 +106,7 @@ def unknown_name(name: str, known: Sequence[Any]) -> str:
     return f"there are {listed}{more}{hint}"
 
 
-def shown_values(column: Any) -> str:
+def shown_values(column: Column) -> str:
     """Short list of the different values of a pandas column, for messages."""
     values = column.dropna().unique().tolist()
     with contextlib.suppress(TypeError):
@@ -109,7 +115,7 @@ def shown_values(column: Any) -> str:
     return f"{listed}, ..." if len(values) > 8 else listed or "missing everywhere"
 
 
-def shown_number(value: Any) -> str:
+def shown_number(value: Number) -> str:
     """Write a number as a person would: ``3`` rather than ``3.0`` or ``np.float64(3.0)``."""
     if isinstance(value, int | np.integer):
         text = str(value)
@@ -120,16 +126,16 @@ def shown_number(value: Any) -> str:
     return repr(number)
 
 
-def few_digits(value: Any) -> str:
+def few_digits(value: object) -> str:
     """Write a time: four digits, and all before the point."""
-    number = float(value)
+    number = float(np.asarray(value, dtype=np.float64))
     return shown_number(float(f"{number:.4g}") if abs(number) < 1000 else round(number))
 
 
-def check_window(window: Any, low: float, high: float) -> tuple[float, float]:
+def check_window(window: Iterable[Number] | None, low: float, high: float) -> tuple[float, float]:
     """Validate a window ``(t0, t1)`` that must contain times from ``low`` to ``high``."""
     try:
-        t0, t1 = (float(value) for value in window)
+        t0, t1 = (float(value) for value in window or ())
     except (TypeError, ValueError):
         raise PanelDataError(f"the window must be two numbers (t0, t1); found {window!r}") from None
     if not (np.isfinite(t0) and np.isfinite(t1) and t0 < t1):
@@ -148,14 +154,14 @@ def check_window(window: Any, low: float, high: float) -> tuple[float, float]:
     return t0, t1
 
 
-def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """Raise unless an option is one of its choices."""
     if value not in choices:
         listed = " or ".join(repr(choice) for choice in choices)
         raise PanelDataError(f"{name} must be {listed}; found {value!r}")
 
 
-def shown_interval(start: Any, stop: Any) -> str:
+def shown_interval(start: Number, stop: Number) -> str:
     """Write an interval as ``(0, 5]``."""
     return f"({shown_number(start)}, {shown_number(stop)}]"
 

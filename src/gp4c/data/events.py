@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.tables.frames import IntoTable
+    from gp4c.data.tables.histories import Visits
+    from gp4c.data.timeaxis import Moment, Window
 
 
 class RecurrentEvents(SubjectData):
@@ -54,16 +57,16 @@ class RecurrentEvents(SubjectData):
     @classmethod
     def from_frame(
         cls,
-        data: Any,
+        data: IntoTable,
         *,
         subject: str = "subject",
         time: str = "time",
-        window: Any = None,
+        window: Window | None = None,
         start: str | None = None,
         stop: str | None = None,
-        subjects: Sequence[Any] = (),
+        subjects: Sequence[Hashable] = (),
         time_unit: str | None = None,
-        origin: Any = None,
+        origin: Moment | None = None,
     ) -> Self:
         """Event histories from a table with one row per event.
 
@@ -175,7 +178,7 @@ class RecurrentEvents(SubjectData):
         keys = [self.start, self.stop, *self._covariate_ranks()]
         return sequence_order(self.subject_index, self.n_subjects, [self.time], keys)
 
-    def with_window(self, window: tuple[Any, Any]) -> Self:
+    def with_window(self, window: Window) -> Self:
         """Return the same data on another window, which must contain every subject's own."""
         from gp4c.data.checks import check_window
         from gp4c.data.timeaxis import TimeAxis
@@ -185,7 +188,7 @@ class RecurrentEvents(SubjectData):
             window=check_window(numbers, float(self.start.min()), float(self.stop.max()))
         )
 
-    def to_panel(self, visits: Any) -> PanelCounts:
+    def to_panel(self, visits: Visits) -> PanelCounts:
         """Count the events between visits: what a panel study would have seen.
 
         A subject's first interval starts where its observation does; what happens after its last

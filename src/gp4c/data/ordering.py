@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
 LARGE = 100_000
 
 
-def pair_order(first: NDArray[Any], second: NDArray[Any]) -> IndexArray:
+def pair_order(first: NDArray[np.generic], second: NDArray[np.generic]) -> IndexArray:
     """Permutation that sorts by the first key, then the second; equal pairs in any order.
 
     For many rows this takes NumPy's vectorised plain sorts and radix sorts of ranks, which is two
@@ -28,9 +28,10 @@ def pair_order(first: NDArray[Any], second: NDArray[Any]) -> IndexArray:
         new = ordered[1:] != ordered[:-1]
         if new.all():
             return order
-        first = np.zeros(len(order), dtype=np.intp)
-        first[order[1:]] = np.cumsum(new)
-    return _stable_order(first, np.argsort(second))
+        rank = np.zeros(len(order), dtype=np.intp)
+        rank[order[1:]] = np.cumsum(new)
+        first = rank
+    return _stable_order(np.asarray(first, dtype=np.intp), np.argsort(second))
 
 
 def _stable_order(key: IndexArray, order: IndexArray) -> IndexArray:
@@ -52,7 +53,7 @@ def row_order(index: IndexArray, value: FloatArray) -> IndexArray | None:
     return pair_order(index, value)
 
 
-def label_array(labels: Any) -> LabelArray:
+def label_array(labels: LabelArray | Iterable[object]) -> LabelArray:
     """Labels as an array: whole numbers and floats by value, everything else as objects."""
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "iuf":
         return labels.astype(np.int64 if labels.dtype.kind in "iu" else np.float64, copy=False)
@@ -81,11 +82,26 @@ def _mixed_key(label: object) -> tuple[str, float, str]:
     return (type(label).__name__, 0.0, str(label))
 
 
+def natural_key(label: object) -> tuple[tuple[int, float, str], ...]:
+    """Sort groups as people do: numbers by value, ``5 mg`` before ``10 mg``, then the letters.
+
+    Examples
+    --------
+    >>> from gp4c.data.ordering import natural_key
+    >>> sorted(["placebo", "10 mg", "5 mg"], key=natural_key)
+    ['5 mg', '10 mg', 'placebo']
+    """
+    if isinstance(label, int | float | np.number):
+        return ((0, float(label), ""),)
+    parts = re.split(r"(\d+(?:\.\d+)?)", str(label))
+    return tuple((0, float(p), "") if k % 2 else (1, 0.0, p) for k, p in enumerate(parts) if p)
+
+
 def sequence_order(
     subject_index: IndexArray,
     n_subjects: int,
-    row_keys: Sequence[NDArray[Any]],
-    subject_keys: Sequence[NDArray[Any]] = (),
+    row_keys: Sequence[NDArray[np.generic]],
+    subject_keys: Sequence[NDArray[np.generic]] = (),
 ) -> IndexArray:
     """Order subjects by the number of their rows, then by their rows, then by other keys.
 

@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from gp4c.data.panel_summary import PanelSummary
+    from gp4c.data.summaries.panel_summary import PanelSummary
+    from gp4c.data.summaries.panel_table import PanelTable
+    from gp4c.data.tables.frames import IntoTable
     from gp4c.data.tables.service import ServiceRecord
+    from gp4c.data.timeaxis import Moment, Window
 
 
 class PanelCounts(SubjectData):
@@ -72,7 +75,7 @@ class PanelCounts(SubjectData):
     @classmethod
     def from_frame(
         cls,
-        data: Any,
+        data: IntoTable,
         *,
         subject: str = "subject",
         start: str = "start",
@@ -82,9 +85,9 @@ class PanelCounts(SubjectData):
         usage: str | None = None,
         end: str | None = None,
         clock: str = "time",
-        window: tuple[Any, Any] | None = None,
+        window: Window | None = None,
         time_unit: str | None = None,
-        origin: Any = None,
+        origin: Moment | None = None,
         missing: str = "error",
     ) -> Self:
         """Panel from a table with one row per subject and interval.
@@ -144,19 +147,19 @@ class PanelCounts(SubjectData):
     @classmethod
     def from_visits(
         cls,
-        data: Any,
+        data: IntoTable,
         *,
         subject: str = "subject",
         time: str = "time",
         count: str = "count",
-        origin: Any = 0.0,
+        origin: Moment | None = 0.0,
         cumulative: bool = False,
         since_entry: bool = False,
         exposure: str | None = None,
         usage: str | None = None,
         end: str | None = None,
         clock: str = "time",
-        window: tuple[Any, Any] | None = None,
+        window: Window | None = None,
         time_unit: str | None = None,
         missing: str = "error",
         sort: bool = False,
@@ -216,7 +219,7 @@ class PanelCounts(SubjectData):
 
         They must have the same time unit and origin; the window contains all windows.
         """
-        from gp4c.data.panel_summary import joined_rows
+        from gp4c.data.summaries.panel_summary import joined_rows
 
         parts = list(panels)
         frame, options, same = joined_rows(parts)
@@ -353,7 +356,7 @@ class PanelCounts(SubjectData):
             self.subject_index, self.n_subjects, row_keys, self._covariate_ranks()
         )
 
-    def with_window(self, window: tuple[Any, Any]) -> Self:
+    def with_window(self, window: Window) -> Self:
         """Return the same data on another window, which must contain every interval."""
         from gp4c.data.magnitudes import resolving_window
         from gp4c.data.timeaxis import TimeAxis
@@ -363,9 +366,23 @@ class PanelCounts(SubjectData):
 
     def summary(self) -> PanelSummary:
         """Count what there is: prints as a table, ``to_frame()`` gives it as one."""
-        from gp4c.data.panel_summary import summarise
+        from gp4c.data.summaries.panel_summary import summarise
 
         return summarise(self)
+
+    def table(self, by: str | None = None) -> PanelTable:
+        """Subjects, follow-up, visits, events, rates and covariates by group.
+
+        Prints as the first table of a report; ``to_frame()`` gives its numbers.
+
+        Parameters
+        ----------
+        by : str, optional
+            Covariate of the subjects that makes the groups; everybody if absent.
+        """
+        from gp4c.data.summaries.panel_table import tabulate
+
+        return tabulate(self, by)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per subject and interval, with the covariates; :meth:`from_frame` reads it.
@@ -373,17 +390,17 @@ class PanelCounts(SubjectData):
         There is a column ``exposure`` only if some exposure is not 1, or ``usage`` in its place if
         the panel was read with one, and ``end`` only if some subject is out of service.
         """
-        from gp4c.data.panel_summary import panel_rows
+        from gp4c.data.summaries.panel_summary import panel_rows
 
         return panel_rows(self)
 
     def __repr__(self) -> str:
-        from gp4c.data.panel_summary import panel_line
+        from gp4c.data.summaries.panel_summary import panel_line
 
         return panel_line(self)
 
     def _repr_html_(self) -> str:
-        from gp4c.data.panel_summary import panel_html
+        from gp4c.data.summaries.panel_summary import panel_html
 
         return panel_html(self)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from gp4c.data.tables.service import ServiceRecord
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.subjects import LabelArray
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -43,7 +45,7 @@ class SubjectHistories:
         Who is out of service, and how much each subject was used of late.
     """
 
-    subjects: NDArray[Any]
+    subjects: LabelArray
     totals: Floats
     span_subject: Indices
     span_start: Floats
@@ -59,7 +61,7 @@ class SubjectHistories:
 
     @classmethod
     def without_spans(
-        cls, subjects: NDArray[Any], totals: Floats, expected: Floats
+        cls, subjects: LabelArray, totals: Floats, expected: Floats
     ) -> SubjectHistories:
         """Histories of which only the totals and expected counts are left."""
         none = np.zeros(0)
@@ -158,7 +160,7 @@ class SubjectHistories:
             row_exposure=none, row_count=none,
         )  # fmt: skip
 
-    def positions(self, labels: list[Any]) -> Indices:
+    def positions(self, labels: Sequence[object]) -> Indices:
         """Positions of labels; an unknown label is a KeyError that names it."""
         where = {label: k for k, label in enumerate(self.subjects.tolist())}
         missing = [label for label in labels if label not in where]
@@ -185,6 +187,6 @@ def _kept(owner: Indices) -> tuple[Indices, Indices]:
     return owner[order], order
 
 
-def _some(labels: list[Any], most: int = 5) -> str:
+def _some(labels: Sequence[object], most: int = 5) -> str:
     shown = ", ".join(repr(label) for label in labels[:most])
     return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.intp]
-LabelArray = NDArray[Any]
+LabelArray = NDArray[np.generic]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
+def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
     """Return a read-only array with the same values (a view if the input may still change)."""
     if array.flags.writeable:
         array = array.view()
@@ -140,7 +141,7 @@ class SubjectData(ABC):
             return pd.DataFrame(index=index)
         return self._covariates.set_axis(index, axis=0)
 
-    def where(self, **conditions: Any) -> Self:
+    def where(self, **conditions: object) -> Self:
         """Subjects whose covariates meet every condition.
 
         Parameters

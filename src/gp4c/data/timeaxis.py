@@ -7,10 +7,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.checks import LARGEST_SIZE, Problems
 from gp4c.data.subjects import FloatArray
@@ -26,6 +26,12 @@ from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gp4c.data.tables.columns import Column
+
+#: a time as users give it: a number, or a date in any form
+Moment: TypeAlias = "float | str | dt.date | np.datetime64"
+Window: TypeAlias = "tuple[Moment, Moment]"
 
 #: microseconds per unit; a month is a twelfth of 365.25 days
 MICROSECONDS = {
@@ -56,6 +62,13 @@ def known_unit(time_unit: str) -> str:
     )
 
 
+class HasTimeAxis(Protocol):
+    """A fitted model, as far as its time axis goes."""
+
+    time_unit_: str | None
+    time_origin_: str | None
+
+
 @dataclass(frozen=True)
 class TimeAxis:
     """How the table's times became numbers."""
@@ -65,11 +78,11 @@ class TimeAxis:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, model: Any) -> TimeAxis:
+    def of(cls, model: HasTimeAxis) -> TimeAxis:
         """The axis of the data that a model was fitted to."""
         return cls(model.time_unit_, model.time_origin_)
 
-    def number(self, value: Any) -> float:
+    def number(self, value: Moment) -> float:
         """Convert one time given by the user, on the same axis."""
         if isinstance(value, str | dt.date | np.datetime64):
             if self.origin is None or self.unit not in MICROSECONDS:
@@ -81,7 +94,7 @@ class TimeAxis:
         except (TypeError, ValueError):
             raise PanelDataError(f"a time must be a number or a date; found {value!r}") from None
 
-    def numbers(self, times: Any) -> FloatArray:
+    def numbers(self, times: ArrayLike) -> FloatArray:
         """Convert times given by the user, numbers or dates, in an array of their own shape."""
         cells = np.asarray(times)
         if cells.dtype.kind not in "OUM":
@@ -107,7 +120,7 @@ class TimeAxis:
         begin = self.date(0.0)
         return self.unit if begin is None else f"{self.unit} since {begin}"
 
-    def window(self, window: Any) -> tuple[float, float] | None:
+    def window(self, window: Window | None) -> tuple[float, float] | None:
         """Convert a window given by the user."""
         if window is None:
             return None
@@ -120,7 +133,7 @@ class TimeAxis:
         return self.number(low), self.number(high)
 
 
-def as_moment(value: Any) -> np.datetime64:
+def as_moment(value: Moment) -> np.datetime64:
     """Read a date or timestamp, time zones converted to UTC."""
     import pandas as pd
 
@@ -153,7 +166,7 @@ class _Cells:
         return bool((self.missing | self.unreadable).all())
 
 
-def _parse(column: pd.Series[Any]) -> _Cells:
+def _parse(column: Column) -> _Cells:
     """Read one column of times; text and objects are numbers or ISO dates, whichever fits more."""
     import pandas as pd
 
@@ -186,7 +199,7 @@ def _from_dots(cell: Any) -> Any:
     return cell if found is None else f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}{found[4]}"
 
 
-def _parse_iso(texts: pd.Series[Any]) -> pd.Series[Any]:
+def _parse_iso(texts: Column) -> Column:
     """Dates and ISO texts as UTC timestamps, NaT where a cell is neither."""
     import pandas as pd
 
@@ -196,7 +209,7 @@ def _parse_iso(texts: pd.Series[Any]) -> pd.Series[Any]:
         return pd.Series(pd.NaT, index=texts.index)
 
 
-def _dates(column: pd.Series[Any], missing: BoolArray) -> _Cells:
+def _dates(column: Column, missing: BoolArray) -> _Cells:
     if getattr(column.dtype, "tz", None) is not None or "tz=" in str(column.dtype):
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     moments = column.to_numpy(dtype="datetime64[us]", na_value=np.datetime64("NaT", "us"))
@@ -205,7 +218,7 @@ def _dates(column: pd.Series[Any], missing: BoolArray) -> _Cells:
     return _Cells("date", moments.view(np.int64), missing, bad & ~missing, none)
 
 
-def _durations(column: pd.Series[Any]) -> _Cells:
+def _durations(column: Column) -> _Cells:
     spans = column.to_numpy(dtype="timedelta64[us]", na_value=np.timedelta64("NaT", "us"))
     missing = np.isnat(spans)
     none = np.zeros(len(column), dtype=bool)
@@ -214,9 +227,9 @@ def _durations(column: pd.Series[Any]) -> _Cells:
 
 def read_times(
     problems: Problems,
-    columns: Mapping[str, pd.Series[Any]],
+    columns: Mapping[str, Column],
     time_unit: str | None,
-    origin: Any = None,
+    origin: Moment | None = None,
     zero: str | None = None,
     names: Mapping[str, str] | None = None,
     optional: Collection[str] = (),
@@ -268,7 +281,7 @@ def read_times(
 
 
 def _axis(
-    cells: Mapping[str, _Cells], time_unit: str | None, origin: Any, zero: str | None
+    cells: Mapping[str, _Cells], time_unit: str | None, origin: Moment | None, zero: str | None
 ) -> TimeAxis:
     """Choose the axis; numbers, dates and durations do not mix."""
     kinds = {cell.kind for cell in cells.values() if not cell.empty} or {"number"}
@@ -295,7 +308,11 @@ def _on_axis(cell: _Cells, axis: TimeAxis) -> FloatArray:
 
 
 def _calendar_axis(
-    kind: str, cells: Mapping[str, _Cells], time_unit: str | None, origin: Any, zero: str | None
+    kind: str,
+    cells: Mapping[str, _Cells],
+    time_unit: str | None,
+    origin: Moment | None,
+    zero: str | None,
 ) -> TimeAxis:
     """Choose unit and origin for dates or durations, and say so."""
     import pandas as pd

@@ -12,20 +12,39 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.exceptions import NotFittedError, OutsideWindowError
+from gp4c.exceptions import NoIntensityError, NotFittedError, OutsideWindowError
+from gp4c.files import kinds
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from sklearn.utils import Tags
+
+    from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
     from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.data.subjects import LabelArray
+    from gp4c.data.tables.sources import PanelSource
+    from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Subjects
+    from gp4c.estimators.forecasts.forecast_result import Forecast
+    from gp4c.estimators.regression.covariate_effects import CovariateEffects
     from gp4c.model.laws import CountLaw, SubjectEffect
+    from gp4c.parts import ModelSummary, PlotOptions
     from gp4c.posterior.own_check import OwnCheck
 
 Floats = NDArray[np.float64]
+#: values of a curve: a number for one time, an array for an array of times
+Numbers: TypeAlias = "float | Floats"
+#: what stands for the rows of a large table, and how closely
+Compression: TypeAlias = Mapping[str, "str | float"]
+
+#: every estimator by the name of its class; one joins by being defined
+ESTIMATORS: dict[str, type[PanelEstimator]] = {}
 
 
 class PanelEstimator:
@@ -36,29 +55,51 @@ class PanelEstimator:
     `dispersion_` is the variance of a count over its mean, given the effect of the subject: 1
     unless the model lets events come in bursts.
 
-    An estimator describes itself by class attributes, which the command line and the report read.
+    An estimator describes itself by class attributes, which the command line, the report and saved
+    models read. A subclass with a `title` joins `ESTIMATORS` by being defined.
 
     Attributes
     ----------
     title : str
         What it estimates, in one line.
+    name : str
+        Of ``--model`` on the command line; empty for an estimator that takes no panel.
     method_text : str
         How, as the first sentences of a methods section.
     effect_options, burst_options : mapping
         Values of ``--effect`` and ``--bursts`` that it takes, each with the argument it stands for.
     objective_name : str
         What `objective_` is.
-    has_posterior, is_step : bool
-        Whether a fit is a posterior; whether it is a step function, without a rate.
+    has_posterior, is_step, can_bootstrap : bool
+        Whether a fit is a posterior; whether it is a step function, without a rate; whether it has
+        a method `bootstrap`.
+    saved : mapping
+        Fitted attributes that a class adds to those of its base, each with the check of
+        :mod:`gp4c.files.kinds` that a value from a file must pass.
     """
 
     title: ClassVar[str] = ""
+    name: ClassVar[str] = ""
     method_text: ClassVar[str] = ""
     effect_options: ClassVar[Mapping[str, str | None]] = {"auto": None, "none": None}
     burst_options: ClassVar[Mapping[str, str | bool]] = {"auto": False, "no": False}
     objective_name: ClassVar[str] = "log likelihood"
     has_posterior: ClassVar[bool] = False
     is_step: ClassVar[bool] = False
+    can_bootstrap: ClassVar[bool] = False
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "window_": kinds.window, "time_unit_": kinds.maybe(kinds.TEXT),
+        "time_origin_": kinds.Sometimes(kinds.maybe(kinds.date)),
+        "usage_": kinds.Sometimes(kinds.maybe(kinds.TEXT)), "effect_": kinds.effect,
+        "frailty_shape_": kinds.number(positive=True, infinite=True),
+        "subjects_": kinds.labels("K"), "subject_totals_": kinds.array("K"),
+        "subject_effects_": kinds.Sometimes(kinds.maybe(kinds.array("K"))),
+        "subject_expected_": kinds.maybe(kinds.array("K")),
+        "data_summary_": kinds.dict_of(kinds.number()), "objective_": kinds.ANY_NUMBER,
+        "history_": kinds.array("iterations", infinite=True, nan=True),
+        "n_iter_": kinds.COUNT, "converged_": kinds.FLAG,
+        "fit_check_": kinds.Sometimes(kinds.maybe(kinds.result("OwnCheck"))),
+    }  # fmt: skip
 
     window_: tuple[float, float]
     time_unit_: str | None
@@ -69,36 +110,75 @@ class PanelEstimator:
     subject_expected_: Floats | None = None
     subject_effects_: Floats | None = None
     effect_choice_: str = "as asked"
-    coefficients_: Any = None
-    compression_: Any = None
+    coefficients_: CovariateEffects | None = None
+    compression_: Compression | None = None
     fit_check_: OwnCheck | None = None
     n_left_out_: int = 0
     time_origin_: str | None = None  # of models that were saved before there was one
     usage_: str | None = None  # what rates are per, if not time
-    histories_: SubjectHistories | None = None
     law_: str = "poisson"
     dispersion_: float = 1.0  # of models without bursts
     effective_draws_: float | None = None  # of models without weighted draws
     pareto_k_: float | None = None
-    subjects_: NDArray[Any]
+    histories_: SubjectHistories | None = None
+    history_: Floats
+    times_: Floats  # of step functions: where they jump, and to which values
+    values_: Floats
+    subjects_: LabelArray
+    subject_totals_: Floats
     effect_: str | None
     frailty_shape_: float
     #: whether there is one curve, taken as it is, or a posterior of curves
     _plugs_in: bool = True
 
-    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
         """Λ(t), the expected number of events from the window's start to t."""
         raise NotImplementedError
 
     def expected_counts(
         self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
-    ) -> Any:
+    ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        raise NotImplementedError
+
+    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
+        """λ(t), the rate of events per unit of time and exposure; none unless a class has one."""
+        raise NoIntensityError(f"{type(self).__name__} has no intensity; use cumulative(t)")
+
+    def intensity_band(
+        self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
+        extrapolate: bool = False,
+    ) -> tuple[Numbers, Numbers]:  # fmt: skip
+        """Band of λ: (low, high), each shaped like `t`; none unless a class has one."""
+        raise NotFittedError(f"{type(self).__name__} has no bands")
+
+    def cumulative_band(
+        self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
+        extrapolate: bool = False,
+    ) -> tuple[Numbers, Numbers]:  # fmt: skip
+        """Band of Λ: (low, high), each shaped like `t`; none unless a class has one."""
+        raise NotFittedError(f"{type(self).__name__} has no bands")
+
+    def score(self, panel: PanelCounts, y: None = None) -> float:
+        """Log-likelihood of the counts of these subjects; higher is better."""
+        return float(self.score_subjects(panel).sum())
+
+    def score_subjects(self, panel: PanelCounts) -> Floats:
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
         raise NotImplementedError
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Fit to a panel; `y` is ignored (scikit-learn passes it)."""
         raise NotImplementedError
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "title" not in vars(cls):
+            return
+        known = ESTIMATORS.setdefault(cls.__name__, cls)
+        if known.__module__ != cls.__module__:  # a saved model must mean one class
+            raise TypeError(f"there is an estimator {cls.__name__} in {known.__module__} already")
+        ESTIMATORS[cls.__name__] = cls
 
     # -- scikit-learn's parameter protocol ------------------------------------------------
 
@@ -107,11 +187,11 @@ class PanelEstimator:
         parameters = inspect.signature(cls.__init__).parameters.values()
         return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Return the constructor's arguments; `deep` is ignored."""
         return {name: getattr(self, name) for name in self._parameter_names()}
 
-    def set_params(self, **params: Any) -> Self:
+    def set_params(self, **params: object) -> Self:
         """Set constructor arguments by name."""
         names = self._parameter_names()
         for name, value in params.items():
@@ -131,7 +211,7 @@ class PanelEstimator:
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         from sklearn.utils import InputTags, Tags, TargetTags
 
         return Tags(
@@ -146,7 +226,7 @@ class PanelEstimator:
     # -- fitting --------------------------------------------------------------------------
 
     @contextmanager
-    def _whole_fit(self, data: Any = None) -> Iterator[None]:
+    def _whole_fit(self, data: PanelCounts | PanelSource | None = None) -> Iterator[None]:
         """Fit inside this: an error or Ctrl-C leaves an earlier fit as it was, or none.
 
         Data that need more memory than there is are refused before anything begins.
@@ -162,11 +242,19 @@ class PanelEstimator:
 
     # -- saving ---------------------------------------------------------------------------
 
-    def _state(self) -> dict[str, Any]:
+    @classmethod
+    def saved_attributes(cls) -> dict[str, kinds.Check]:
+        """Checks of all fitted attributes, those of the base classes first."""
+        found: dict[str, kinds.Check] = {}
+        for one in reversed(cls.__mro__):
+            found |= vars(one).get("saved", {})
+        return found
+
+    def _state(self) -> dict[str, object]:
         """Return what a saved model holds: all fitted attributes."""
         return {name: value for name, value in vars(self).items() if _is_fitted_name(name)}
 
-    def _set_state(self, state: dict[str, Any]) -> None:
+    def _set_state(self, state: Mapping[str, object]) -> None:
         """Restore what :meth:`_state` returned."""
         for name, value in state.items():
             setattr(self, name, value)
@@ -178,7 +266,7 @@ class PanelEstimator:
         self._check_fitted()
         save_model(self, path)
 
-    def _keep_time_axis(self, data: Any) -> None:
+    def _keep_time_axis(self, data: PanelCounts | RecurrentEvents | PanelSource) -> None:
         """Remember the unit of time of the data, and the date that time 0 stands for."""
         from gp4c.data.timeaxis import as_moment
 
@@ -196,6 +284,10 @@ class PanelEstimator:
         """How the bands were obtained; empty if there are none yet."""
         return ""
 
+    def curve_parameters(self, level: float) -> list[tuple[str, str, float, float, float]]:
+        """Parameters of a curve with a formula: name, meaning, value, ends of the interval."""
+        return []
+
     def _check_curve(self, times: Floats) -> Floats:
         """Λ at times in the window, as closely as a check of the fit needs it."""
         return np.asarray(self.cumulative(times))
@@ -211,14 +303,11 @@ class PanelEstimator:
 
     @property
     def effect_law_(self) -> SubjectEffect:
-        """The law of the effects of subjects of whom nothing is known.
-
-        Free weights have none, and neither have frailties without variance.
-        """
+        """The law of the effects of subjects; frailties without variance are none."""
         from gp4c.model.laws import EFFECTS
 
-        known = self.effect_ in EFFECTS and np.isfinite(self.frailty_shape_)
-        return EFFECTS[self.effect_ if known else None]
+        law = EFFECTS[self.effect_]
+        return EFFECTS[None] if law.varies and np.isinf(self.frailty_shape_) else law
 
     @property
     def law_parameters_(self) -> Floats:
@@ -254,10 +343,10 @@ class PanelEstimator:
         self,
         start: ArrayLike,
         stop: ArrayLike,
-        subjects: Any = "auto",
+        subjects: Subjects = "auto",
         level: float = 0.9,
-        **options: Any,
-    ) -> Any:
+        **options: Unpack[ForecastOptions],
+    ) -> Forecast:
         """Predictive distribution of the counts in (start, stop].
 
         For a new subject (None), for named ones given what was seen of them, for those in service
@@ -269,6 +358,10 @@ class PanelEstimator:
         self._check_fitted()
         return forecast(self, start, stop, subjects, level, **options)
 
+    def curve_words(self) -> str:
+        """What a forecast says of the error of the curve."""
+        return f"The curve of this {type(self).__name__} is plugged in: its error is left out."
+
     def _covariates_of(self, panel: PanelCounts) -> Floats | None:
         """Covariates of the rows of a panel, for models that have any."""
         return None
@@ -277,33 +370,41 @@ class PanelEstimator:
         """The panel with the effects of covariates, if the model has any, in its exposure."""
         return panel
 
-    def unit_ranking(self, worst: float = 0.1, level: float = 0.95, **options: Any) -> Any:
+    def unit_ranking(
+        self, worst: float = 0.1, level: float = 0.95, *, n_draws: int = 4000
+    ) -> pd.DataFrame:
         """Units by the probability that they are among the worst; a frame, worst first.
 
-        The options are those of :func:`gp4c.analysis.unit_ranking.unit_ranking`.
+        See :func:`gp4c.analysis.unit_ranking.unit_ranking`.
         """
         self._check_fitted()
         ranking = import_module("gp4c.analysis.unit_ranking").unit_ranking
-        return ranking(self, worst, level, **options)
+        table: pd.DataFrame = ranking(self, worst, level, n_draws=n_draws)
+        return table
 
     # -- showing --------------------------------------------------------------------------
     # Reporting stands after estimators in the house; these calls reach it by name, so that no
     # model depends on plotting.
 
-    def summary(self) -> Any:
+    def summary(self) -> ModelSummary:
         """What was fitted, to what, with what result; prints as a table, has ``to_frame()``."""
         self._check_fitted()
-        return import_module("gp4c.reporting.summary").summarise(self)
+        found: ModelSummary = import_module("gp4c.reporting.summary").summarise(self)
+        return found
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: Unpack[PlotOptions]) -> Axes:
         """Draw the fitted curves; see :func:`gp4c.reporting.figures.plots.plot_model`."""
         self._check_fitted()
-        return import_module("gp4c.reporting.figures.plots").plot_model(self, **options)
+        ax: Axes = import_module("gp4c.reporting.figures.plots").plot_model(self, **options)
+        return ax
 
     def _repr_html_(self) -> str:
         return str(import_module("gp4c.reporting.notebook").model_html(self))
 
     # -- checks ---------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        """Check constructor arguments; part of every fit."""
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
@@ -336,7 +437,7 @@ class PanelEstimator:
 
     def _evaluate(
         self, times: ArrayLike, function: Callable[[Floats], Floats], extrapolate: bool = False
-    ) -> Any:
+    ) -> Numbers:
         """Apply a function of a flat array of times; a scalar in gives a float."""
         t = self._inside(times, extrapolate)
         values = function(t.ravel())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.estimators.fit_warnings import MOST_K, MOST_R_HAT, warn_of_weights
 from gp4c.estimators.fitting import describe_data, subject_labels
-from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.engine.posterior_fit import (
     EngineFit,
     Laws,
@@ -31,6 +30,7 @@ from gp4c.posterior.subject_counts import SubjectCounts
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import Compression
     from gp4c.estimators.gp_base import GaussianProcessModel
     from gp4c.inference.sampler.sampler_report import SamplerReport
 
@@ -49,12 +49,10 @@ _LAWS_OF_BURSTS: dict[str | bool, list[str]] = {
     True: ["bursts"],
     False: ["poisson"],
 }
-#: k̂ and effective draws beyond which a fit warns
-MOST_K, FEWEST_EFFECTIVE = 0.7, 100.0
+#: effective draws below which a fit warns
+FEWEST_EFFECTIVE = 100.0
 #: share of effective draws from which on weights are so even that k̂ is of no consequence
 EVEN = 0.6
-#: largest R̂ of a sampled curve that is not warned of
-MOST_R_HAT = 1.05
 
 
 class Sized(Protocol):
@@ -172,7 +170,7 @@ def given_mean(model: GaussianProcessModel) -> float | None:
 
 def fit_and_store(
     model: GaussianProcessModel, data: EngineData, say: Say | None = None
-) -> dict[str, Any] | None:
+) -> Compression | None:
     """Choose the laws, fit, and store what was found; what stands for the rows, if something."""
     laws, compression = candidates(model.effect, model.bursts, data), None
     if data.panel is None or data.panel.n_intervals <= ORDINARY:
@@ -203,7 +201,7 @@ def store_engine(model: GaussianProcessModel, data: EngineData, fit: EngineFit) 
     """Set the fitted attributes of a model, in the user's units."""
     draws = store_posterior(model, data.window, fit, data.scale)
     _store_subjects(model, data, draws)
-    warn_of_weights(model)
+    warn_of_weights(model, fit.weighted.rough)
 
 
 def store_posterior(
@@ -236,7 +234,9 @@ def store_posterior(
     model.n_iter_ = sum(point.mode.steps for point in fit.lattice.points)
     model.history_ = np.array([fit.lattice.log_evidence, fit.weighted.log_evidence])
     # draws that were carried from the prior have no weights, and so no tail of them
-    model.converged_ = _reliable(fit.weighted.pareto_k, fit.weighted.effective, fit.weighted.size)
+    model.converged_ = not fit.weighted.rough and _reliable(
+        fit.weighted.pareto_k, fit.weighted.effective, fit.weighted.size
+    )
     model.terms_, model.sampler_ = None, report
     if report is not None:
         model.log_evidence_ = model.objective_ = model.elbo_ = report.log_evidence
@@ -319,28 +319,6 @@ def _runs(n_subjects: int) -> list[NDArray[np.intp]]:
     return [np.arange(first, min(first + _AT_ONCE, n_subjects)) for first in firsts]
 
 
-def warn_of_weights(model: GaussianProcessModel) -> None:
-    """Say loudly that the weights of the draws are not to be trusted, and what to do."""
-    if model.converged_:
-        return
-    if model.sampler_ is not None:
-        warnings.warn(
-            "the sampler's populations disagree about the curve (R̂ = "
-            f"{model.sampler_.curve_r_hat:.2f}, above {MOST_R_HAT}): fit with another random_state "
-            "and compare, or take hyper='optimize', which has less to sample",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-        return
-    warnings.warn(
-        f"{type(model).__name__}: {model.effective_draws_:.0f} posterior draws are effective and "
-        f"their Pareto k is {model.pareto_k_:.2f} (reliable below {MOST_K}): bands may be rough; "
-        "compare with method='mcmc'",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
-
-
 @dataclass(frozen=True)
 class _JoinedRows:
     """Rows of two panels as one: what cells are made of."""
@@ -362,14 +340,14 @@ class _JoinedRows:
 
     @classmethod
     def of(cls, first: PanelCounts, second: PanelCounts) -> _JoinedRows:
-        def both(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(first, name), getattr(second, name)])
-
-        index = np.concatenate([first.subject_index, second.subject_index + first.n_subjects])
         return cls(
-            both("start"), both("stop"), both("count"), both("exposure"), index,
+            np.concatenate([first.start, second.start]),
+            np.concatenate([first.stop, second.stop]),
+            np.concatenate([first.count, second.count]),
+            np.concatenate([first.exposure, second.exposure]),
+            np.concatenate([first.subject_index, second.subject_index + first.n_subjects]),
             first.n_subjects + second.n_subjects,
-        )  # fmt: skip
+        )
 
 
 def joint_score(

@@ -1,4 +1,4 @@
-"""A fit looks back at its data, and warns where counts vary more than the model allows."""
+"""A fit looks back, and warns of draws that do not carry and of counts that vary too much."""
 
 from __future__ import annotations
 
@@ -7,13 +7,43 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.exceptions import FitWarning, OverdispersionWarning
+from gp4c.exceptions import ConvergenceWarning, FitWarning, OverdispersionWarning
 from gp4c.model.dispersion import Dispersion
 from gp4c.posterior.own_check import OwnCheck, check_rows, compared_by
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.gp_base import GaussianProcessModel
+
+#: k̂ of weights and R̂ of a sampled curve beyond which a fit warns
+MOST_K, MOST_R_HAT = 0.7, 1.05
+
+
+def warn_of_weights(model: GaussianProcessModel, rough: bool = False) -> None:
+    """Say loudly that the draws are not to be trusted, why, and what to do."""
+    if model.converged_:
+        return
+    name, k = type(model).__name__, model.pareto_k_
+    if model.sampler_ is not None:
+        words = (
+            "the sampler's populations disagree about the curve (R̂ = "
+            f"{model.sampler_.curve_r_hat:.2f}, above {MOST_R_HAT}): fit with another random_state "
+            "and compare, or take hyper='optimize', which has less to sample"
+        )
+    elif rough and k is not None and k < MOST_K:
+        words = (
+            f"{name}: the curve may touch zero, where draws around modes can miss some of the "
+            "curves, and these rows are too many for the sampler that finds them within its budget "
+            "of time: bands may be narrow there; compare with a fit to a sample of the subjects"
+        )
+    else:
+        words = (
+            f"{name}: {model.effective_draws_:.0f} posterior draws are effective and "
+            f"their Pareto k is {k:.2f} (reliable below {MOST_K}): bands may be rough; "
+            "compare with method='mcmc'"
+        )
+    warnings.warn(words, ConvergenceWarning, stacklevel=4)
 
 
 def warn_if_overdispersed(name: str, found: Dispersion, remedy: str, stacklevel: int = 3) -> None:

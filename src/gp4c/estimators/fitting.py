@@ -10,26 +10,26 @@ import numpy as np
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.exceptions import ConvergenceWarning
-from gp4c.inference.variational.hyper import Optimum, Problem, flat_prior, free_coordinates, solve_q
+from gp4c.inference.variational.bound import theorem2
+from gp4c.inference.variational.count_terms import count_term
+from gp4c.inference.variational.exposure import subject_cost
+from gp4c.inference.variational.hyper import Optimum, Problem, free_coordinates, solve_q
 from gp4c.inference.variational.search import finished, search
 from gp4c.model.sparse_prior import Hyper
-from gp4c.posterior.mixture import Component, Posterior
+from gp4c.posterior.sparse_posterior import Posterior
 
 #: prior used when no event was seen: f² has mean 1 (one event in the whole exposure), the curve
 #: is smooth on the scale of the window
 NO_EVENT_HYPER = Hyper(length_scale=0.5, variance=0.5, mean=0.5**0.5)
 #: accuracy, in nats, of an optimum from which a climb with full precision starts
 NEAR_TOL = 1e-3
-#: most counted intervals for which the exact bound is evaluated after every fit
-_EXACT_LIMIT = 20_000
 
 
 def no_event_optimum(problem: Problem) -> Optimum:
     """A defined answer without events: fixed weak prior, posterior from the exposure alone."""
     work = problem.workspace(NO_EVENT_HYPER.length_scale)
     estep = solve_q(work, NO_EVENT_HYPER, None, problem.tol)
-    value, _ = flat_prior(NO_EVENT_HYPER.to_vector())
-    return Optimum(NO_EVENT_HYPER, work, estep, value, (), estep.converged)
+    return Optimum(NO_EVENT_HYPER, work, estep, (), estep.converged)
 
 
 def gaussian_posterior(
@@ -37,8 +37,7 @@ def gaussian_posterior(
 ) -> Posterior:
     """The posterior that an optimum of the bound stands for."""
     hyper, q = optimum.hyper, optimum.estep.q
-    component = Component(
-        weight=1.0,
+    return Posterior(
         kernel=kernel,
         length_scale=hyper.length_scale,
         variance=hyper.variance,
@@ -46,24 +45,24 @@ def gaussian_posterior(
         inducing=optimum.work.prior.inducing,
         mean=q.mean,
         root=q.root,
+        window=window,
+        rate=rate,
     )
-    return Posterior((component,), window, rate)
 
 
-def bound_with(problem: Problem, optimum: Optimum, count_term: str) -> float:
-    """The bound of the optimum's q with another count term.
+def bound_with(problem: Problem, optimum: Optimum, name: str) -> float:
+    """The bound of the optimum's q with the count term of that name.
 
-    With very many different intervals the pointwise bound, a little lower, stands in for the
-    exact one.
+    Its cheaper stand-in takes its place where there are very many different intervals.
     """
-    n_counted = len(optimum.work.likelihood.count)
-    if count_term == "exact" != problem.count_term and n_counted > _EXACT_LIMIT:
-        count_term = "pointwise"
-    if problem.count_term == count_term or n_counted == 0:
-        return optimum.estep.evaluation.bound.total
-    judge = problem.variant(count_term=count_term)
+    n_counted, term = len(optimum.work.likelihood.count), count_term(name)
+    if problem.count_term == name or n_counted == 0:
+        return optimum.value
+    if term.stand_in is not None and n_counted > term.most_intervals:
+        return bound_with(problem, optimum, term.stand_in)
+    judge = problem.variant(count_term=name)
     work = judge.workspace(optimum.hyper.length_scale, optimum.work.size)
-    return work.evaluate(optimum.hyper, optimum.estep.q).bound.total
+    return theorem2(work, optimum.hyper, optimum.estep.q).bound.total
 
 
 def warn_unless_converged(model: PanelEstimator, optimum: Optimum) -> None:
@@ -90,7 +89,7 @@ def find_optimum(problem: Problem, *, mean: str | float, tol: float, max_iter: i
     if problem.data.total == 0:
         return no_event_optimum(problem)
     fixed = unit_mean(problem, mean)
-    near = search(problem.sketch(), mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)[0]
+    near = search(problem.sketch(), mean=fixed, tol=max(tol, NEAR_TOL), max_iter=max_iter)
     free = free_coordinates(problem, fixed)
     return finished(problem, near, free=free, tol=tol, max_iter=max_iter)
 
@@ -165,15 +164,13 @@ def _expected_counts(problem: Problem, optimum: Optimum) -> Any:
 def _subject_effects(problem: Problem, optimum: Optimum) -> tuple[Any, float]:
     """Effects of the subjects, and the rate that goes with them.
 
-    f and free weights share a scale, which is fixed by a mean weight of 1.
+    Where f and the effects share a scale, a mean effect of 1 fixes it.
     """
     rate = problem.data.rate
     if problem.effect is None:
         return None, rate
-    exposure = optimum.work.likelihood.exposure
-    assert exposure.subject_cost is not None
-    effects = exposure.subject_cost.weight(
+    effects = subject_cost(problem.effect).weight(
         problem.data.totals, _expected_counts(problem, optimum), optimum.hyper.shape
     )
-    shared = float(effects.mean()) if problem.effect == "weight" else 1.0
+    shared = float(effects.mean()) if problem.shares_scale else 1.0
     return effects / shared, rate * shared

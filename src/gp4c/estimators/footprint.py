@@ -10,30 +10,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gp4c.data.panel import PanelCounts
 from gp4c.exceptions import NotEnoughMemoryError
+from gp4c.inference.variational.count_terms import count_term
 from gp4c.memory import available_memory, in_words
-from gp4c.model.kernels import KERNELS
+from gp4c.model.kernels import KERNELS, Kernel
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
+
+Floats = NDArray[np.float64]
 
 #: what any fit takes besides its large arrays
 _BASE = 3e6
 _NUMBER = 8
 #: inducing inputs, and a length-scale in windows, where the fit chooses them: usual ones
 _USUAL_INDUCING, _USUAL_LENGTH_SCALE = 45, 0.05
-#: arrays of (distinct intervals × inducing inputs) that are held at once, by count term
-_COPIES = {"lemma2": 18.0, "pointwise": 40.0, "exact": 18.0}
 #: arrays of (rows × inducing inputs) of the default engine, and numbers of its draws per input
 _ENGINE_COPIES, _ENGINE_DRAWS = 12.0, 60_000.0
 #: numbers per row while rows are grouped
 _ROW_COPIES = 40.0
 #: more of them with effects of subjects
 _EFFECT_COPIES = 8.0
-#: arrays of Σ (nodes in an interval)² numbers that the exact count term holds at once
-_EXACT_COPIES = 150.0
 #: most weighted intervals that stand for the rows of large data (large/compression.py)
 _MOST_COMPRESSED = 30_000
 #: entries up to which the classical estimators keep a matrix of intervals by cells
@@ -86,33 +86,28 @@ def _kind(model: PanelEstimator) -> str:
 
 
 def _gaussian(model: Any, panel: PanelCounts) -> float:
-    distinct = panel.distinct()
-    size = model.n_inducing or _USUAL_INDUCING
+    distinct, size = panel.distinct(), model.n_inducing or _USUAL_INDUCING
     if not model._is_variational:
         rows = min(panel.n_intervals, _MOST_COMPRESSED)  # sums or a sample stand for more
         return _NUMBER * (
             size * (_ENGINE_COPIES * rows + _ENGINE_DRAWS) + _ROW_COPIES * panel.n_intervals
         )
-    rows = len(distinct)
+    term = count_term(model.count_term)
+    copies = term.copies + (_EFFECT_COPIES if model.effect is not None else 0.0)
     if model.optimizer == "vem":
-        return _NUMBER * rows * size * _COPIES["lemma2"] / 2
-    count_term = model.count_term or "exact"
-    copies = _COPIES[count_term] + (_EFFECT_COPIES if model.effect is not None else 0.0)
-    needed = _NUMBER * rows * size * copies
-    if count_term == "exact":
-        needed += _NUMBER * _EXACT_COPIES * _squared_nodes(model, panel)
-    return float(needed)
+        copies = term.copies / 2
+    numbers = len(distinct) * size * copies + term.numbers(*_counted_lengths(model, panel))
+    return float(_NUMBER * numbers)
 
 
-def _squared_nodes(model: Any, panel: PanelCounts) -> float:
-    """Σ (nodes in a counted interval)² at the length-scale that the inducing inputs carry."""
+def _counted_lengths(model: Any, panel: PanelCounts) -> tuple[Floats, Kernel]:
+    """Lengths of counted intervals in the length-scale that the inducing inputs carry."""
     kernel, distinct = KERNELS[model.kernel], panel.distinct()
     scale = _USUAL_LENGTH_SCALE
     if model.n_inducing is not None:
-        scale = 1.0 / (kernel.spacing * (model.n_inducing - 1))
+        scale = 1.0 / (kernel.spacing * max(model.n_inducing - 1, 1))
     scale *= panel.window[1] - panel.window[0]
-    lengths = (distinct.stop - distinct.start)[distinct.count > 0] / scale
-    return float((kernel.interval_nodes(lengths).astype(np.float64) ** 2).sum())
+    return (distinct.stop - distinct.start)[distinct.count > 0] / scale, kernel
 
 
 def _cells(model: Any, panel: PanelCounts) -> float:

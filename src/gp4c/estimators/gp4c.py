@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -20,14 +20,18 @@ from gp4c.estimators.fitting import (
 )
 from gp4c.estimators.inputs import check_choice, check_shared_parameters, refuse_events
 from gp4c.estimators.regression.covariates import CovariateModel
+from gp4c.files import kinds
+from gp4c.inference.variational.count_terms import COUNT_TERMS, count_term
 from gp4c.inference.variational.hyper import Problem
-from gp4c.inference.variational.likelihood import COUNT_TERMS
 from gp4c.model.dispersion import poisson_dispersion
 from gp4c.model.kernels import KERNELS
+from gp4c.model.laws import EFFECTS
 from gp4c.model.observations import observe
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.tables.sources import PanelSource
 
@@ -152,6 +156,7 @@ class GP4C(CovariateModel):
     True
     """
 
+    name = "gp4c"
     title = "smooth event rate from panel counts (squared Gaussian process)"
     method_text = (
         "Event counts between visits were modelled as those of a process whose rate is the square "
@@ -160,6 +165,10 @@ class GP4C(CovariateModel):
     effect_options: ClassVar[Mapping[str, str | None]] = {
         "auto": "auto", "none": None, "gamma": "gamma", "weight": "weight",
     }  # fmt: skip
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "compression_": kinds.maybe(kinds.dict_of(kinds.one_of(str, int, float))),
+        "coefficients_": kinds.maybe(kinds.result("CovariateEffects")),
+    }
 
     def __init__(
         self,
@@ -221,7 +230,7 @@ class GP4C(CovariateModel):
         y: None = None,
         *,
         events: RecurrentEvents | None = None,
-        client: Any = None,
+        client: Client | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> Self:
         """Fit to panel counts, and to exact event times of other subjects if there are any.
@@ -269,7 +278,8 @@ class GP4C(CovariateModel):
     @property
     def _is_variational(self) -> bool:
         """Whether the posterior is a Gaussian that maximises a bound; free weights ask for one."""
-        return self.count_term is not None or self.effect == "weight"
+        known = isinstance(self.effect, str) and self.effect in EFFECTS
+        return self.count_term is not None or (known and EFFECTS[self.effect].is_free)
 
     def _fit_draws(
         self,
@@ -293,7 +303,7 @@ class GP4C(CovariateModel):
         """Maximise the bound with the count term asked for."""
         window = panel.window if events is None else _union(panel.window, events.window)
         problem = Problem(
-            observe(panel, events, window), KERNELS[self.kernel], self.count_term or "exact",
+            observe(panel, events, window), KERNELS[self.kernel], count_term(self.count_term).name,
             self.b, self._variational_effect(panel, events, window), self.n_inducing,
         )  # fmt: skip
         if self.optimizer == "vem" and problem.data.total > 0:
@@ -369,6 +379,7 @@ class GP4CW(GP4C):
     prediction (see ``score(new_subjects=True)``).
     """
 
+    name = "gp4cw"
     title = "smooth event rate with a free weight per subject (squared Gaussian process)"
     effect_options: ClassVar[Mapping[str, str | None]] = {"auto": "weight", "weight": "weight"}
     burst_options: ClassVar[Mapping[str, str | bool]] = {"auto": False, "no": False}

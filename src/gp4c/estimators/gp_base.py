@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.reported_bounds import FittedBounds
+from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.forecasting import expected_integrals, integral_draws
-from gp4c.posterior.quantiles import simultaneous_level
+from gp4c.posterior.quantiles import BAND_KINDS, simultaneous_level
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
+from gp4c.posterior.sparse_posterior import Posterior
 from gp4c.posterior.subject_counts import SubjectCounts
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from arviz import InferenceData
+    from xarray import DataTree
+
     from gp4c.data.distinct import DistinctIntervals
     from gp4c.data.panel import PanelCounts
-    from gp4c.data.subject_histories import SubjectHistories
     from gp4c.estimators.engine_fit import EngineData
     from gp4c.inference.sampler.sampler_report import SamplerReport
     from gp4c.inference.variational.bound import Bound
@@ -33,42 +38,8 @@ SCORE_DRAWS = 4000
 BAND_DRAWS, BAND_POINTS = 2000, 400
 #: most numbers held at once while scoring
 _SCORE_CHUNK = 20_000_000
-#: draws behind the mean curve with which a fit checks itself
-_CHECK_DRAWS = 256
-
-
-class IntensityPosterior(Protocol):
-    """What prediction needs of a posterior (see inference.posterior and inference.sampling)."""
-
-    def intensity(self, times: Floats) -> Floats:
-        """E λ at times."""
-        ...
-
-    def intensity_quantile(self, times: Floats, levels: Floats) -> Floats:
-        """Quantiles of λ, (levels, times)."""
-        ...
-
-    def intensity_lower(self, times: Floats, levels: Floats) -> Floats:
-        """Lower edges of bands of λ, (levels, times)."""
-        ...
-
-    def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
-        """Joint draws of λ, (size, times)."""
-        ...
-
-    def expected_integral(self, start: Floats, stop: Floats) -> Floats:
-        """E ∫ λ over intervals."""
-        ...
-
-    def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
-        """Quantiles of ∫ λ, (levels, intervals)."""
-        ...
-
-    def sample_integrals(
-        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator
-    ) -> Floats:
-        """Joint draws of ∫ λ, (size, intervals)."""
-        ...
+#: draws behind the mean curve with which a fit checks itself, and most times that it is taken at
+_CHECK_DRAWS, _CHECK_TIMES = 256, 4097
 
 
 class GaussianProcessModel(FittedBounds):
@@ -80,26 +51,43 @@ class GaussianProcessModel(FittedBounds):
     }  # fmt: skip
     burst_options: ClassVar[Mapping[str, str | bool]] = {"auto": "auto", "yes": True, "no": False}
 
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "posterior_": kinds.result("Posterior", "CurveDraws"),
+        "law_": kinds.Sometimes(kinds.law), "frailty_variance_": kinds.number(),
+        "dispersion_": kinds.Sometimes(kinds.number(positive=True)),
+        "burst_size_": kinds.number(positive=True),
+        "effective_draws_": kinds.Sometimes(kinds.ANY_NUMBER),
+        "pareto_k_": kinds.Sometimes(kinds.ANY_NUMBER),
+        "evidences_": kinds.Sometimes(kinds.dict_of(kinds.ANY_NUMBER)),
+        "sampler_": kinds.maybe(kinds.result("SamplerReport")),
+        "length_scale_": kinds.number(positive=True), "variance_": kinds.number(),
+        "mean_": kinds.number(), "terms_": kinds.maybe(kinds.result("Bound")),
+        "log_evidence_": kinds.ANY_NUMBER, "elbo_": kinds.ANY_NUMBER,
+        "paper_bound_": kinds.Sometimes(kinds.ANY_NUMBER), "n_inducing_": kinds.COUNT,
+        "histories_": kinds.Sometimes(kinds.maybe(kinds.result("SubjectHistories"))),
+        "effect_choice_": kinds.TEXT,
+    }  # fmt: skip
+
     random_state: int | None
     kernel: str
     mean: str | float
     hyper: str
     method: str = "vi"
+    #: bound of the variational family; None for the default engine
+    count_term: str | None = None
     n_jobs: int | None = None
     n_inducing: int | None
     effect: str | None
     bursts: str | bool
-    posterior_: IntensityPosterior
+    posterior_: Posterior | CurveDraws
     law_: str = "poisson"
     effect_: str | None
     frailty_shape_: float
     frailty_variance_: float
     burst_size_: float
     evidences_: Mapping[str, float]
-    subjects_: NDArray[Any]
     subject_totals_: Floats
     subject_effects_: Floats | None
-    histories_: SubjectHistories
     history_: Floats
     sampler_: SamplerReport | None
     terms_: Bound | None
@@ -119,7 +107,7 @@ class GaussianProcessModel(FittedBounds):
 
     # -- curves -----------------------------------------------------------------------------
 
-    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
         """Posterior mean of the intensity λ(t), in events per unit of time and exposure.
 
         Parameters
@@ -131,7 +119,7 @@ class GaussianProcessModel(FittedBounds):
         """
         return self._evaluate(t, self._posterior().intensity, extrapolate)
 
-    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+    def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
         """Posterior mean of Λ(t), the expected number of events from the window's start to t."""
 
         def function(times: Floats) -> Floats:
@@ -146,7 +134,7 @@ class GaussianProcessModel(FittedBounds):
         kind: str = "pointwise",
         *,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of λ: (low, high), each shaped like `t`.
 
         Parameters
@@ -161,7 +149,7 @@ class GaussianProcessModel(FittedBounds):
         posterior = self._posterior()
         levels = self._tails(level, kind, lambda x: self._draw_intensities(posterior, x))
 
-        def at(edge: Callable[[Floats, Floats], Floats], p: float) -> Any:
+        def at(edge: Callable[[Floats, Floats], Floats], p: float) -> Numbers:
             return self._evaluate(t, lambda x: edge(x, np.array([p]))[0], extrapolate)
 
         return at(posterior.intensity_lower, levels[0]), at(posterior.intensity_quantile, levels[1])
@@ -173,7 +161,7 @@ class GaussianProcessModel(FittedBounds):
         kind: str = "pointwise",
         *,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`.
 
         Quantiles are those of the weighted draws; of a variational posterior they come from Jensen
@@ -183,7 +171,7 @@ class GaussianProcessModel(FittedBounds):
         levels = self._tails(level, kind, lambda x: self._draw_cumulatives(posterior, x))
         quantile = posterior.integral_quantile
 
-        def at(p: float) -> Any:
+        def at(p: float) -> Numbers:
             def function(times: Floats) -> Floats:
                 return self._signed(times, lambda a, b: quantile(a, b, np.array([p]))[0])
 
@@ -211,7 +199,7 @@ class GaussianProcessModel(FittedBounds):
         stop: ArrayLike,
         *,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure."""
         first = self._inside(start, extrapolate)
         last = self._inside(stop, extrapolate)
@@ -221,16 +209,19 @@ class GaussianProcessModel(FittedBounds):
         values = self._posterior().expected_integral(first.ravel(), last.ravel())
         return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
 
-    def to_arviz(self, panel: PanelCounts | None = None, **options: Any) -> Any:
+    def to_arviz(
+        self, panel: PanelCounts | None = None, *, n_draws: int = 2000, n_points: int = 100,
+        random_state: int | None = None,
+    ) -> InferenceData | DataTree:  # fmt: skip
         """Draws of f, λ, Λ, hyper-parameters and frailties, and subjects' likelihoods, for ArviZ.
 
-        The options are those of :func:`gp4c.files.arviz_export.to_arviz`. A model read from a
-        file knows its subjects but not the rows: pass the `panel` of the fit to have these too.
+        For the options see :func:`gp4c.files.arviz_export.to_arviz`. A model read from a file knows
+        its subjects but not the rows: pass the `panel` of the fit to have these too.
         """
         from gp4c.files.arviz_export import to_arviz
 
         self._check_fitted()
-        return to_arviz(self, panel, **options)
+        return to_arviz(self, panel, n_draws=n_draws, n_points=n_points, random_state=random_state)
 
     # -- scores -----------------------------------------------------------------------------
 
@@ -284,7 +275,7 @@ class GaussianProcessModel(FittedBounds):
     ) -> tuple[float, float]:
         """The score and the Monte-Carlo standard error of it."""
         extra = -panel.log_factorials if constant else 0.0
-        if joint and not (new_subjects and self.effect_ == "weight"):
+        if joint and not (new_subjects and self.effect_law_.is_free):
             value, uncertainty = self._joint_score(panel, n_draws)
             return value + extra, uncertainty
         values = self._log_likelihood_draws(panel, n_draws, new_subjects)
@@ -311,7 +302,7 @@ class GaussianProcessModel(FittedBounds):
             if found is not None:
                 return found
         from gp4c.posterior.joint_score import CountLaw, joint_log_likelihood
-        from gp4c.posterior.mixture import Posterior
+        from gp4c.posterior.sparse_posterior import Posterior
 
         posterior = self._posterior()
         if not isinstance(posterior, Posterior):  # draws are all there is
@@ -321,9 +312,8 @@ class GaussianProcessModel(FittedBounds):
             return float(value), float(error)
         distinct, rows = self._scored(panel)
         with one_blas_thread():
-            law = CountLaw(
-                rows, self.effect_, self.frailty_shape_, self._own_weights(rows, distinct)
-            )
+            effect, psi = self.effect_law_, self._point_params()[:, 0]
+            law = CountLaw(rows, effect, psi, self._own_weights(rows, distinct))
             rng = np.random.default_rng(self._seed(None))
             return joint_log_likelihood(posterior, distinct.start, distinct.stop, law, n_draws, rng)
 
@@ -371,9 +361,9 @@ class GaussianProcessModel(FittedBounds):
         return np.concatenate(parts)
 
     def _given_integrals(
-        self, rows: ScoredRows, integrals: Floats, distinct: Any, new_subjects: bool
+        self, rows: ScoredRows, integrals: Floats, distinct: DistinctIntervals, new_subjects: bool
     ) -> Floats:
-        if new_subjects and self.effect_ == "weight" and self.subject_effects_ is not None:
+        if new_subjects and self.effect_law_.is_free and self.subject_effects_ is not None:
             known = self.subject_effects_
             each = [
                 subject_log_likelihoods(rows, integrals, weights=np.full(rows.n_subjects, w))
@@ -381,13 +371,13 @@ class GaussianProcessModel(FittedBounds):
             ]
             return log_mean_exp(np.array(each))[0]
         return subject_log_likelihoods(
-            rows, integrals, effect=self.effect_, shape=self.frailty_shape_,
+            rows, integrals, effect=self.effect_law_, psi=self._point_params()[:, 0],
             weights=self._own_weights(rows, distinct),
         )  # fmt: skip
 
     def _own_weights(self, rows: ScoredRows, distinct: DistinctIntervals) -> Floats | None:
         """Free weights refitted to the scored subjects themselves; None without weights."""
-        if self.effect_ != "weight":
+        if not self.effect_law_.is_free:
             return None
         mean = self._posterior().expected_integral(distinct.start, distinct.stop)
         expected = rows.expected(mean[None])[0]
@@ -406,9 +396,17 @@ class GaussianProcessModel(FittedBounds):
         posterior = self._posterior()
         if not isinstance(posterior, CurveDraws):
             return super()._check_curve(times)
-        start, rng = np.full_like(times, self.window_[0]), np.random.default_rng(0)
+        at = times
+        if len(times) > _CHECK_TIMES:  # a smooth curve: the spline through so many is exact enough
+            at = np.linspace(times.min(), times.max(), _CHECK_TIMES)
+        start, rng = np.full_like(at, self.window_[0]), np.random.default_rng(0)
         who = posterior.choose(_CHECK_DRAWS, rng)
-        return np.asarray(posterior.integrals_of(start, times, who, rng).mean(axis=1))
+        curve = posterior.integrals_of(start, at, who, rng).mean(axis=1)
+        if at is times:
+            return np.asarray(curve)
+        from scipy.interpolate import CubicSpline
+
+        return np.asarray(CubicSpline(at, curve)(times))
 
     def _curve_draws(
         self, start: Floats, stop: Floats, size: int, rng: np.random.Generator, beyond: str
@@ -425,7 +423,7 @@ class GaussianProcessModel(FittedBounds):
     def _mean_integrals(self, start: Floats, stop: Floats, beyond: str) -> Floats:
         return expected_integrals(self._posterior(), start, stop, beyond)
 
-    def _posterior(self) -> IntensityPosterior:
+    def _posterior(self) -> Posterior | CurveDraws:
         """The posterior, or a clear error before ``fit``."""
         self._check_fitted()
         return self.posterior_
@@ -441,7 +439,7 @@ class GaussianProcessModel(FittedBounds):
         """Tail probabilities of a band; a simultaneous one uses draws of the curve."""
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        if kind not in ("pointwise", "simultaneous"):
+        if kind not in BAND_KINDS:
             raise ValueError(f"kind must be 'pointwise' or 'simultaneous', not {kind!r}")
         self._check_fitted()
         if kind == "simultaneous":
@@ -450,16 +448,16 @@ class GaussianProcessModel(FittedBounds):
                 level = simultaneous_level(draw(inner), level)
         return (1 - level) / 2, (1 + level) / 2
 
-    def _draw_intensities(self, posterior: IntensityPosterior, times: Floats) -> Floats:
+    def _draw_intensities(self, posterior: Posterior | CurveDraws, times: Floats) -> Floats:
         rng = np.random.default_rng(self._seed(None))
         return posterior.sample_intensity(times, BAND_DRAWS, rng)
 
-    def _draw_cumulatives(self, posterior: IntensityPosterior, times: Floats) -> Floats:
+    def _draw_cumulatives(self, posterior: Posterior | CurveDraws, times: Floats) -> Floats:
         rng = np.random.default_rng(self._seed(None))
         start = np.full_like(times, self.window_[0])
         return posterior.sample_integrals(start, times, BAND_DRAWS, rng)
 
-    def _signed(self, times: Floats, integral: Any) -> Floats:
+    def _signed(self, times: Floats, integral: Callable[[Floats, Floats], Floats]) -> Floats:
         """∫ from the window's start to each time; negative for times before it."""
         origin = np.full_like(times, self.window_[0])
         before = times < origin

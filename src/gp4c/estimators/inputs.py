@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
 from gp4c.model.kernels import KERNELS
 from gp4c.model.laws import EFFECTS, LAWS
 
+if TYPE_CHECKING:
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.gp_base import GaussianProcessModel
 
-def check_panel(model: Any, data: Any) -> None:
+
+def check_panel(model: PanelEstimator, data: object) -> None:
     """Refuse what is no panel in memory, with what makes one of it."""
     if isinstance(data, PanelCounts):
         return
@@ -29,7 +33,7 @@ def check_panel(model: Any, data: Any) -> None:
     )
 
 
-def refuse_events(model: Any, data: Any) -> None:
+def refuse_events(model: PanelEstimator, data: object) -> None:
     """Refuse event times where counts are needed."""
     if isinstance(data, RecurrentEvents):
         raise TypeError(
@@ -38,7 +42,7 @@ def refuse_events(model: Any, data: Any) -> None:
         )
 
 
-def check_events(model: Any, data: Any) -> None:
+def check_events(model: PanelEstimator, data: object) -> None:
     """Refuse what is no set of event times."""
     if not isinstance(data, RecurrentEvents):
         raise TypeError(
@@ -47,11 +51,11 @@ def check_events(model: Any, data: Any) -> None:
         )
 
 
-def _kind(data: Any) -> str:
+def _kind(data: object) -> str:
     return "None" if data is None else f"a {type(data).__name__}"
 
 
-def check_choice(name: str, value: Any, allowed: tuple[Any, ...]) -> None:
+def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise a clear error unless `value` is one of the allowed."""
     if not any(value is option or value == option for option in allowed):
         options = ", ".join(repr(option) for option in allowed)
@@ -64,10 +68,10 @@ def check_level(level: float) -> None:
         raise ValueError(f"level must be between 0 and 1, not {level!r}")
 
 
-def check_shared_parameters(model: Any) -> None:
+def check_shared_parameters(model: GaussianProcessModel) -> None:
     """Check what GP4C and GP3 have in common."""
     check_choice("kernel", model.kernel, tuple(KERNELS))
-    check_choice("effect", model.effect, ("auto", *EFFECTS, "weight"))
+    check_choice("effect", model.effect, ("auto", *EFFECTS))
     check_choice("bursts", model.bursts, ("auto", True, False, *LAWS))
     check_choice("hyper", model.hyper, ("optimize", "integrate"))
     if isinstance(model.mean, str) and model.mean != "learn":

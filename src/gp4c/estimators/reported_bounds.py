@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.exceptions import NotFittedError
+from gp4c.inference.variational.count_terms import Exact, Lemma2
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class FittedBounds(PanelEstimator):
     """Bounds for the fitted q, evaluated when asked for; copies and files hold the numbers."""
 
     _bound_with: Callable[[str], float]
-    _fitted_to: tuple[PanelCounts | None, RecurrentEvents | None]
+    _fitted_to: tuple[PanelCounts | None, RecurrentEvents | None] = (None, None)
 
     @cached_property
     def elbo_(self) -> float:
@@ -30,7 +31,7 @@ class FittedBounds(PanelEstimator):
         """
         self._check_fitted()
         with one_blas_thread():
-            return self._bound_with("exact")
+            return self._bound_with(Exact.name)
 
     @cached_property
     def paper_bound_(self) -> float:
@@ -43,7 +44,7 @@ class FittedBounds(PanelEstimator):
         if "_bound_with" not in vars(self):
             raise NotFittedError("the model was saved without the paper's bound; fit it again")
         with one_blas_thread():
-            return self._bound_with("lemma2")
+            return self._bound_with(Lemma2.name)
 
     def elbo_gap(self) -> float:
         """How many nats the paper's bound lies below the evidence lower bound of the fitted q.
@@ -54,11 +55,11 @@ class FittedBounds(PanelEstimator):
         self._check_fitted()
         return float(self.elbo_ - self.paper_bound_)
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, object]:
         """Return what a saved model holds, the bounds included."""
         return {**super()._state(), **self._evaluated()}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         # what evaluates the bounds holds the data: a copy takes the numbers instead
         state = {**vars(self), **self._evaluated()}
         for data in ("_bound_with", "_fitted_to", "_engine_data"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ _CHUNK = 4_000_000
 _HALVINGS = 40
 
 
-def subject_effect_table(model: Any, level: float = 0.95) -> pd.DataFrame:
+def subject_effect_table(model: PanelEstimator, level: float = 0.95) -> pd.DataFrame:
     r"""Effect υ of each fitted subject, with an interval.
 
     Parameters
@@ -77,7 +78,9 @@ def subject_effect_table(model: Any, level: float = 0.95) -> pd.DataFrame:
     )
 
 
-def _expected_and_ends(model: Any, known: SubjectHistories, tails: Floats) -> tuple[Floats, Floats]:
+def _expected_and_ends(
+    model: PanelEstimator, known: SubjectHistories, tails: Floats
+) -> tuple[Floats, Floats]:
     """Expected numbers (K,) and quantiles of the effects (2, K), so many subjects at a time."""
     law, effect = model.count_law_, model.effect_law_
     exact = known.mean_expected is not None or (law.one_by_one and effect.conjugate)

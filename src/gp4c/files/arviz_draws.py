@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.model.quadrature import IntervalIntegrals
 from gp4c.posterior.draws import CurveDraws
-from gp4c.posterior.mixture import Posterior
+from gp4c.posterior.sparse_posterior import Posterior
+
+if TYPE_CHECKING:
+    from gp4c.parts import GaussianProcessModel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -57,11 +60,14 @@ class Draws:
     weight: Floats | None = None
 
 
-def joint_draws(model: Any, asked: Asked, n_draws: int, rng: np.random.Generator) -> Draws:
+def joint_draws(
+    model: GaussianProcessModel, asked: Asked, n_draws: int, rng: np.random.Generator
+) -> Draws:
     """Draws of everything at once, so that f, its integrals and all parameters agree."""
     size = max(n_draws // N_CHAINS, 1) * N_CHAINS
     if isinstance(model.posterior_, CurveDraws):
         return _weighted_draws(model.posterior_, asked, size, rng)
+    assert isinstance(model.posterior_, Posterior)
     return _variational_draws(model, model.posterior_, asked, size, rng)
 
 
@@ -90,29 +96,25 @@ def _weighted_draws(
 
 
 def _variational_draws(
-    model: Any, posterior: Posterior, asked: Asked, size: int, rng: np.random.Generator
+    model: GaussianProcessModel,
+    posterior: Posterior,
+    asked: Asked,
+    size: int,
+    rng: np.random.Generator,
 ) -> Draws:
-    """Independent draws of a variational posterior, in random order."""
+    """Independent draws of a variational posterior."""
     points = posterior.unit(np.concatenate([asked.times, asked.events]))
     low, high = posterior.unit(asked.start), posterior.unit(asked.stop)
-    shares = rng.multinomial(size, posterior.weights / posterior.weights.sum())
-    paths, integrals, hyper = [], [], []
-    for component, share in zip(posterior.components, shares.tolist(), strict=True):
-        grid = component.grid(0.0, 1.0)
-        f = component.draw(np.concatenate([points, grid.nodes]), share, rng)
-        squares = f[len(points) :] ** 2
-        paths.append(f[: len(points)])
-        integrals.append(np.maximum(IntervalIntegrals(grid, low, high).apply(squares), 0.0))
-        values = (component.length_scale, component.variance, component.prior_mean)
-        hyper.append(np.tile(np.array(values)[:, None], share))
-    order = rng.permutation(size)
-    f, area, theta = (np.concatenate(p, axis=1)[:, order] for p in (paths, integrals, hyper))
+    grid = posterior.grid(0.0, 1.0)
+    f = posterior.draw(np.concatenate([points, grid.nodes]), size, rng)
+    area = np.maximum(IntervalIntegrals(grid, low, high).apply(f[len(points) :] ** 2), 0.0)
+    hyper = (posterior.length_scale, posterior.variance, posterior.prior_mean)
     return _in_user_units(
         posterior,
         asked,
-        f=f,
+        f=f[: len(points)],
         integrals=posterior.rate * area,
-        hyper=tuple(theta),
+        hyper=tuple(np.full(size, value) for value in hyper),
         params=np.repeat(model._point_params(), size, axis=1),
         beta=np.zeros((0, size)),
         n_chains=N_CHAINS,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
 from gp4c.exceptions import MissingExtraError
@@ -16,22 +17,26 @@ from gp4c.posterior.subject_counts import SubjectCounts
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from arviz import InferenceData
+    from xarray import DataTree
+
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
+    from gp4c.parts import GaussianProcessModel
 
 Floats = NDArray[np.float64]
 # name of a variable -> its dimensions after chain and draw, and its values (draws, ...)
-Variables: TypeAlias = dict[str, tuple[tuple[str, ...], Any]]
+Variables: TypeAlias = dict[str, tuple[tuple[str, ...], NDArray[np.generic]]]
 
 
 def to_arviz(
-    model: Any,
+    model: GaussianProcessModel,
     panel: PanelCounts | None = None,
     *,
     n_draws: int = 2000,
     n_points: int = 100,
     random_state: int | None = None,
-) -> Any:
+) -> InferenceData | DataTree:
     """Export a fitted GP4C or GP3 to ArviZ.
 
     Parameters
@@ -59,7 +64,7 @@ def to_arviz(
     arviz = import_arviz()
     if model.histories_ is None:
         raise ValueError("this fit to very large data kept no subjects; to_arviz needs them")
-    own_panel, events = getattr(model, "_fitted_to", (None, None))
+    own_panel, events = model._fitted_to
     if panel is not None:
         _check_panel(model, panel)
     panel = own_panel if panel is None else model._adjusted(panel)
@@ -80,13 +85,13 @@ def to_arviz(
     return _assemble(arviz, model, groups, fixed, times, draws.n_chains)
 
 
-def _check_panel(model: Any, panel: PanelCounts) -> None:
+def _check_panel(model: GaussianProcessModel, panel: PanelCounts) -> None:
     """The subjects must be those of the fit, in number and names."""
-    if panel.subjects.tolist() != list(model.histories_.subjects.tolist()):
+    if panel.subjects.tolist() != model.subjects_.tolist():
         raise ValueError("these are not the subjects of the fit: pass the panel it was fitted to")
 
 
-def import_arviz() -> Any:
+def import_arviz() -> ModuleType:
     """ArviZ, or an error that says how to get it."""
     try:
         import arviz
@@ -101,7 +106,11 @@ def import_arviz() -> Any:
 
 
 def _groups(
-    model: Any, counts: SubjectCounts, draws: Draws, n_points: int, rng: np.random.Generator
+    model: GaussianProcessModel,
+    counts: SubjectCounts,
+    draws: Draws,
+    n_points: int,
+    rng: np.random.Generator,
 ) -> dict[str, Variables]:
     """Everything that has draws; effects are integrated out of likelihoods.
 
@@ -173,13 +182,13 @@ def _replicates(
 
 
 def _fixed_groups(
-    model: Any, panel: PanelCounts | None, events: RecurrentEvents | None
+    model: GaussianProcessModel, panel: PanelCounts | None, events: RecurrentEvents | None
 ) -> dict[str, Variables]:
     """Observations and what they are conditioned on; no chains, no draws."""
     constant: Variables = {"window": (("end",), np.array(model.window_))}
-    if model.effect_ == "weight":
+    if model.effect_law_.is_free and model.subject_effects_ is not None:
         constant["subject_effect"] = (("subject",), model.subject_effects_)
-    observed: Variables = {"counts": (("subject",), model.histories_.totals.astype(np.int64))}
+    observed: Variables = {"counts": (("subject",), model.subject_totals_.astype(np.int64))}
     if panel is not None:
         constant |= {  # ArviZ looks for a replicate of everything that was observed
             "interval_count": (("interval",), panel.count),
@@ -198,18 +207,18 @@ def _fixed_groups(
 
 
 def _assemble(
-    arviz: Any,
-    model: Any,
+    arviz: ModuleType,
+    model: GaussianProcessModel,
     groups: dict[str, Variables],
     fixed: dict[str, Variables],
     times: Floats,
     n_chains: int,
-) -> Any:
+) -> InferenceData | DataTree:
     """Datasets of all groups in the container that this version of ArviZ uses."""
     import xarray as xr
 
-    coords: dict[str, Any] = {"time": times, "subject": _labels(model.histories_.subjects)}
-    if getattr(model, "coefficients_", None) is not None:
+    coords: dict[str, ArrayLike] = {"time": times, "subject": _labels(model.subjects_)}
+    if model.coefficients_ is not None:
         coords["covariate"] = list(model.coefficients_.design.names)
     attributes = _attributes(model)
     datasets = {}
@@ -225,20 +234,23 @@ def _assemble(
         datasets[name] = data.assign_coords(own).assign_attrs(attributes)
     if int(arviz.__version__.split(".")[0]) >= 1:
         return xr.DataTree.from_dict(datasets)
-    return arviz.InferenceData(**datasets)
+    container: InferenceData = arviz.InferenceData(**datasets)
+    return container
 
 
-def _labels(subjects: NDArray[Any]) -> NDArray[Any]:
+def _labels(subjects: NDArray[np.generic]) -> NDArray[np.generic]:
     """Labels of one kind: numbers, or else texts."""
     plain = np.array(subjects.tolist())
     return plain if plain.dtype.kind in "iuf" else np.array([str(s) for s in subjects.tolist()])
 
 
-def _attributes(model: Any) -> dict[str, Any]:
+def _attributes(model: GaussianProcessModel) -> dict[str, str | float]:
     from gp4c import __version__
 
-    found = {"inference_library": "gp4c", "inference_library_version": __version__,
-             "model": repr(model), "draws": _words(model.posterior_)}  # fmt: skip
+    found: dict[str, str | float] = {
+        "inference_library": "gp4c", "inference_library_version": __version__,
+        "model": repr(model), "draws": _words(model.posterior_),
+    }  # fmt: skip
     if model.time_unit_:
         found["time_unit"] = model.time_unit_
     if model.has_evidence:
@@ -246,7 +258,7 @@ def _attributes(model: Any) -> dict[str, Any]:
     return found
 
 
-def _words(posterior: Any) -> str:
+def _words(posterior: object) -> str:
     """Where the draws come from."""
     if not isinstance(posterior, CurveDraws):
         return "independent draws from the variational posterior; R̂ is 1 by construction"

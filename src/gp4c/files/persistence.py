@@ -3,8 +3,8 @@
 A file holds the format's version, the class, its parameters and its fitted state, and a check sum
 of these. Arrays are written as dtype, shape and values (Python's JSON keeps every bit of a float),
 frozen result classes by name from a fixed list. Loading trusts nothing: memory is estimated before
-the text is parsed, no name in the file is looked up outside the lists of
-:mod:`gp4c.files.saved_schema`, every value is checked for its kind and size, none of it is run.
+the text is parsed, no name in the file is looked up outside the registry of estimators and the list
+of :mod:`gp4c.files.saved_schema`, every value is checked for its kind and size, none of it is run.
 """
 
 from __future__ import annotations
@@ -18,22 +18,19 @@ import stat
 import warnings
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from gp4c.atomic import write_text
 from gp4c.exceptions import GP4CError, ModelFileError
-from gp4c.files.saved_schema import (
-    ESTIMATORS,
-    FIELDS,
-    OPTIONAL,
-    RESULTS,
-    STATES,
-    problem_with,
-    short,
-)
+from gp4c.files.kinds import problem_with, short
+from gp4c.files.saved_schema import FIELDS, RESULTS
 from gp4c.memory import available_memory, in_words
+from gp4c.parts import estimator_by_class, load_parts
+
+if TYPE_CHECKING:
+    from gp4c.parts import PanelEstimator
 
 FORMAT = "gp4c-model"
 #: 1 had no check sum, 2 had mixtures of Gaussians as the default's posterior
@@ -54,17 +51,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 
-class Saveable(Protocol):
-    """What a model must offer to be saved: its parameters, and what a fit left in it."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's parameters."""
-        ...
-
-    def _state(self) -> dict[str, Any]: ...
-
-
-def save_model(model: Saveable, path: str | os.PathLike[str]) -> None:
+def save_model(model: PanelEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to `path`, whole or not at all."""
     from gp4c import __version__
 
@@ -84,7 +71,7 @@ def save_model(model: Saveable, path: str | os.PathLike[str]) -> None:
     write_text(path, f"{json.dumps(head)[:-1]}, {content[1:]}")
 
 
-def load_model(path: str | os.PathLike[str]) -> Any:
+def load_model(path: str | os.PathLike[str]) -> PanelEstimator:
     """Read a fitted estimator that ``model.save`` wrote.
 
     Parameters
@@ -237,30 +224,39 @@ def _reason(problem: BaseException) -> str:
 # -- from JSON to a model --------------------------------------------------------------------------
 
 
-def _restore(body: dict[str, Any]) -> Any:
+def _restore(body: dict[str, Any]) -> PanelEstimator:
     """Build the estimator that a document describes."""
-    cls = _named(body["class"], ESTIMATORS)
+    cls = _estimator(body["class"])
     parameters, state = _decode(body["parameters"]), _decode(body["state"])
     if not isinstance(parameters, dict) or not isinstance(state, dict):
         raise TypeError("its parameters or its state are no named values")
-    wrong = problem_with(state, STATES[cls.__name__], OPTIONAL)
+    wrong = problem_with(state, cls.saved_attributes())
     if wrong:
         raise ValueError(wrong)
     model = cls(**parameters)
-    if hasattr(model, "_check_parameters"):
-        model._check_parameters()
+    model._check_parameters()
     model._set_state(state)
     return model
 
 
-def _probe(model: Any) -> None:
+def _estimator(name: object) -> type[PanelEstimator]:
+    """The class of a saved model; other packages are asked if this one does not know it."""
+    found = estimator_by_class(name)
+    if found is None and load_parts():
+        found = estimator_by_class(name)
+    if found is None:
+        raise ModelFileError(f"a saved model cannot name {short(name)}")
+    return found
+
+
+def _probe(model: PanelEstimator) -> None:
     """Ask a loaded model a question: parts that do not fit together fail here, not later."""
     end = model.window_[1]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        values = [model.cumulative(end)]
-        if "bootstrap_" in vars(model):
-            values += model.cumulative_band(end)
+        values = [float(model.cumulative(end))]
+        if model.n_bootstraps_:
+            values += map(float, model.cumulative_band(end))
     if not np.all(np.isfinite(values)):
         raise ValueError("its curve is not finite")
 
@@ -336,7 +332,7 @@ def _decode(value: Any) -> Any:
         return _decode_array(value)
     cls = _named(value["class"], RESULTS)
     content = {name: _decode(item) for name, item in value["fields"].items()}
-    wrong = problem_with(content, FIELDS[cls.__name__], OPTIONAL)
+    wrong = problem_with(content, FIELDS[cls.__name__])
     if wrong:
         raise ValueError(f"in {cls.__name__}, {wrong}")
     return cls(**content)

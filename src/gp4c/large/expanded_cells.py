@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from gp4c.inference.engine.climb import Mode, carried_over, climb
 from gp4c.inference.engine.landscape import Derivatives, Landscape, split_level
-from gp4c.inference.engine.lattice import find_modes
+from gp4c.inference.engine.lattice import Lattice, find_modes
 from gp4c.inference.engine.posterior_fit import EngineFit, Laws, task_for
 from gp4c.model.cells import Cells, CountedRows, Expansion
 from gp4c.model.count_likelihood import SMALL
@@ -34,12 +34,13 @@ Indices = NDArray[np.intp]
 Say = Callable[[str], None]
 
 #: rows with several events in the sample that finds length-scale and laws
-SAMPLE = 2_000
+SAMPLE = 1_200
 #: the expansion resolves length-scales shorter than the one that the sample finds, by this much
 #: of their logarithm
 _CLOSER = 0.5
-#: gain in nats below which a climb on many subjects ends, since the expansion has the rest
-_NEAR = 1.0
+#: gain in nats below which a climb on many subjects ends, since the expansion has the rest, and
+#: its most steps
+_NEAR, _MOST_STEPS = 1.0, 25
 #: shares of the subjects whose modes are climbed to in turn before all are visited
 _SHARES = (0.03, 0.2)
 #: rows that are treated at once
@@ -117,47 +118,64 @@ class ManyRows:
 
     def sample_evidences(self, laws: list[Laws], say: Say) -> dict[Laws, float]:
         """Log evidences of laws on a sample of the subjects."""
-        small = self.small_sample()
-        found = {}
-        for law, effect in laws:
-            say(f"on {small.n_subjects:,} subjects: {law.title}, {effect.title}")
-            task = task_for(small.cells((law, effect)), law, effect, **self.settings)
-            found[law, effect] = find_modes(task, rounds=1).log_evidence
-        return found
+        return {pair: self._look(pair, say).log_evidence for pair in laws}
+
+    def _look(self, laws: Laws, say: Say) -> Lattice:
+        """Modes of a sample of the subjects."""
+        if laws not in self._looks:
+            small = self.small_sample()
+            say(f"on {small.n_subjects:,} subjects: {laws[0].title}, {laws[1].title}")
+            task = task_for(small.cells(laws), *laws, **self.settings)
+            self._looks[laws] = find_modes(task, rounds=1)
+        return self._looks[laws]
 
     def expanded(self, laws: Laws, say: Say = lambda text: None) -> Cells:
-        """The expansion of all subjects' likelihood, as cells."""
-        small = self.small_sample()
-        say("looking at a sample of the subjects")
-        look = find_modes(task_for(small.cells(laws), *laws, **self.settings), rounds=1)
-        mode, length = look.best.mode, look.best.mode.landscape.log_length
-        for share in (*_SHARES, 1.0):
+        """The expansion of all subjects' likelihood, as cells.
+
+        A sample's mode is climbed on from sample to larger sample. All subjects are visited twice:
+        at the last of these modes, and at the mode of the expansion there.
+        """
+        mode = self._look(laws, say).best.mode
+        small, length = self.small_sample(), mode.landscape.log_length
+        for share in _SHARES:
             size = int(share * self.n_subjects)
-            if size > small.n_subjects or share == 1.0:
-                say(f"visiting {size:,} subjects")
-                some = self if share == 1.0 else self.sample(size)
-                mode = some.climbed(laws, mode, length - _CLOSER)
-        cells = self._as_cells(laws, mode)
+            if size > small.n_subjects:
+                mode = self.sample(size).climbed(laws, mode, length - _CLOSER)
+        if small.n_subjects > _SHARES[-1] * self.n_subjects:
+            mode = self.climbed(laws, mode, length - _CLOSER)
+        say(f"visiting {self.n_subjects:,} subjects")
+        cells = self._expanded_near(laws, mode, length - _CLOSER)
         found = find_modes(task_for(cells, *laws, **self.settings), rounds=1).best.mode
-        if found.landscape.log_length < length - 0.7 * _CLOSER:  # nearly all that it resolves
-            say(f"visiting {self.n_subjects:,} subjects for shorter length-scales")
-            mode = self.climbed(laws, found, found.landscape.log_length - _CLOSER)
-            cells = self._as_cells(laws, mode)
+        say(f"visiting {self.n_subjects:,} subjects again")
+        shortest = min(length, found.landscape.log_length) - _CLOSER
+        cells = self._expanded_near(laws, found, shortest)
+        find_modes(task_for(cells, *laws, **self.settings), rounds=1)  # raises if there is none
         return cells
+
+    def re_expanded(self, fit: EngineFit) -> Cells:
+        """The expansion at the best mode of a fit, which may be far from where it was before."""
+        log_length = float(np.log(fit.task.likelihood.cells.resolution))
+        return self._expanded_near(fit.laws, fit.lattice.best.mode, log_length)
+
+    def _expanded_near(self, laws: Laws, mode: Mode, log_length: float) -> Cells:
+        """The expansion at the curve of a mode, for length-scales from this one on."""
+        land = ManyLandscape.of(self, laws, min(log_length, mode.landscape.log_length))
+        there = replace(mode, landscape=land, x=carried_over(mode, land, mode.u))
+        return replace(expanded_at(land, there), n_subjects=float(self.n_subjects))
 
     def climbed(self, laws: Laws, start: Mode, log_length: float) -> Mode:
         """The mode of these subjects at one length-scale, from that of others."""
         land = ManyLandscape.of(self, laws, log_length)
         x, u = carried_over(start, land, start.u)[:, None], np.array([start.u])
-        return climb(land, x, u, tol=_NEAR, max_steps=8)[0]
-
-    def _as_cells(self, laws: Laws, mode: Mode) -> Cells:
-        land = ManyLandscape.of(self, laws, mode.landscape.log_length)
-        return replace(expanded_at(land, mode), n_subjects=float(self.n_subjects))
+        return climb(land, x, u, tol=_NEAR, max_steps=_MOST_STEPS)[0]
 
     def error(self, fit: EngineFit) -> float:
         """Deviation over some draws, in nats, of the expansion from the log-likelihood itself."""
         return expansion_error(fit, self.chunks(fit.laws), self.settings)
+
+    @cached_property
+    def _looks(self) -> dict[Laws, Lattice]:
+        return {}
 
     @cached_property
     def n_events(self) -> float:
@@ -211,34 +229,63 @@ def _parts(of: Derivatives) -> tuple[Floats, Floats, Floats]:
 
 
 def expand(land: Landscape, mode: Mode) -> Expansion:
-    """The likelihood around a mode, in cube roots of f² at the inducing inputs and parameters.
+    """The likelihood around a mode in coordinates of :class:`Expansion`, at the inducing inputs.
 
     f = e^{l/2} (m₀ + k L v) there; at a fixed level l derivatives in v give those in f, and these
-    the ones in the cube roots.
+    the ones in the cube roots c. Functions of parameters follow by the chain rule. With the height
+    e^s as a coordinate, c = e^s y, and y = c at the mode.
     """
     x, u = mode.x[:, None], np.array([mode.u])
     at = [whole[0] - prior[0] for whole, prior in
           zip(_parts(land.derivatives(x, u)), of_prior(land, x, u), strict=True)]  # fmt: skip
-    m, p = land.size, land.task.n_params
-    keep = np.r_[0:m, m + 1 : m + 1 + p]
+    m, likelihood = land.size, land.task.likelihood
+    params = land.parts(mode.x)[2]
+    keep = np.r_[0:m, m + 1 : m + 1 + len(params)]
     k, _ = split_level(u)
     scale = float(np.exp(mode.x[m] / 2))
     f = scale * land.curve_at(land.prior.inducing, x, u)[:, 0]
     root = np.cbrt(np.maximum(f**2, SMALL))
-    by_root = 1.5 * np.sign(f) * np.sqrt(root)  # ∂f/∂root, as f = ± root^{3/2}
-    back = np.eye(m + p)
+    natural = np.array(
+        [q.natural for q in (*likelihood.effect.parameters, *likelihood.law.parameters)]
+    )
+    function = np.where(natural == 0.0, params, np.exp(natural * params))
+    # ∂/∂(root, function) of (f, θ): f = ± root^{3/2}, θ = ln(function)/n
+    by_param = np.where(
+        natural == 0.0, 1.0, 1.0 / np.where(natural == 0.0, 1.0, natural * function)
+    )
+    change = np.concatenate([1.5 * np.sign(f) * np.sqrt(root), by_param])
+    again = np.concatenate([0.75 * np.sign(f) / np.sqrt(root), -natural * by_param**2])
+    back = np.eye(len(keep))
     back[:m, :m] = land.prior.inverse_factor / (scale * k[0])
     by_f, bend = back.T @ at[1][keep], back.T @ at[2][np.ix_(keep, keep)] @ back
-    change = np.concatenate([by_root, np.ones(p)])
-    hessian = change[:, None] * bend * change
-    hessian[np.arange(m), np.arange(m)] += by_f[:m] * 0.75 * np.sign(f) / np.sqrt(root)
-    values, axes = np.linalg.eigh(hessian)
-    return Expansion(
-        at=np.concatenate([root, land.parts(mode.x)[2]]),
-        value=float(at[0]),
-        gradient=change * by_f,
-        hessian=(axes * np.minimum(values, _FLAT)) @ axes.T,
+    hessian = _concave(change[:, None] * bend * change + np.diag(by_f * again))
+    plain = Expansion(
+        np.concatenate([root, function]), float(at[0]), change * by_f, hessian, np.zeros(0), natural
     )
+    return _with_height(plain, m) if likelihood.effect.varies else plain
+
+
+def _concave(hessian: Floats) -> Floats:
+    """Without rising directions: far from the point an expansion must fall."""
+    values, axes = np.linalg.eigh(hessian)
+    return np.asarray((axes * np.minimum(values, _FLAT)) @ axes.T)
+
+
+def _with_height(plain: Expansion, m: int) -> Expansion:
+    """The same with the height as a coordinate: ℓ(e^s y), to second order in (y, s)."""
+    root, size = plain.at[:m], len(plain.at)
+    weight = np.full(m, 1.0) if m < 3 else np.concatenate([[0.5], np.ones(m - 2), [0.5]])
+    turn = np.zeros((size, size + 1))  # ∂(c, functions)/∂(y, s, functions)
+    turn[:m, :m], turn[:m, m], turn[m:, m + 1 :] = np.eye(m), root, np.eye(size - m)
+    hessian = turn.T @ plain.hessian @ turn
+    hessian[:m, m] += plain.gradient[:m]
+    hessian[m, :m] += plain.gradient[:m]
+    hessian[m, m] += plain.gradient[:m] @ root
+    hessian = _concave(hessian)  # y and s share a direction along which nothing can move
+    return replace(
+        plain, at=np.concatenate([root, [0.0], plain.at[m:]]), gradient=turn.T @ plain.gradient,
+        hessian=hessian, height=weight / (weight @ root**3),
+    )  # fmt: skip
 
 
 def expanded_at(land: Landscape, mode: Mode) -> Cells:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gp4c.data.distinct import MOST_DISTINCT, distinct_intervals, interval_keys
 from gp4c.large.compression import pairs_to_nodes, points_to_nodes
+from gp4c.large.count_classes import MOST_CLASSES, CountClasses
 from gp4c.large.moments import CHUNK, PairMoments, Places, PointMoments
 
 Floats = NDArray[np.float64]
@@ -132,6 +133,8 @@ class IntervalSums:
         The compressed form otherwise.
     sample : Rows
         Some rows with events.
+    classes : CountClasses or None
+        All different rows with events, while there are few.
     """
 
     n_rows: float
@@ -142,6 +145,7 @@ class IntervalSums:
     exact: Rows | None
     nodes: NodeSums | None
     sample: Rows
+    classes: CountClasses | None = None
 
     def __add__(self, other: IntervalSums) -> IntervalSums:
         exact = nodes = None
@@ -160,6 +164,7 @@ class IntervalSums:
             exact,
             nodes,
             self.sample.joined(other.sample).sample(),
+            _together(self.classes, other.classes),
         )
 
     def _on_nodes(self) -> NodeSums:
@@ -169,12 +174,21 @@ class IntervalSums:
         return rows_to_nodes(self.exact)
 
 
+def _together(one: CountClasses | None, two: CountClasses | None) -> CountClasses | None:
+    """Classes of both; None where they are too many."""
+    if one is None or two is None:
+        return None
+    both = one.joined(two)
+    return both if len(both) <= MOST_CLASSES else None
+
+
 class IntervalStream:
     """Accumulates :class:`IntervalSums` from batches of rows."""
 
     def __init__(self) -> None:
         self._exact: Rows | None = Rows.empty()
         self._moments: _Moments | None = None
+        self._classes: CountClasses | None = CountClasses.empty()
         self._sample: list[Rows] = []
         self._scalars = np.zeros(5)
 
@@ -188,7 +202,8 @@ class IntervalStream:
         self._scalars += np.array([len(rows), count.sum(), time, lengths, logs])
         self._sample.append(rows.sample())
         if self._exact is not None:
-            rows = self._keep(rows)
+            rows, every = self._keep(rows), rows
+            self._classes = None if self._exact is None else self._classified(every)
         if self._moments is not None:
             self._moments.add(rows)
 
@@ -204,9 +219,18 @@ class IntervalStream:
         before, self._exact, self._moments = self._exact, None, _Moments()
         return before.joined(rows) if many else joined
 
+    def _classified(self, rows: Rows) -> CountClasses | None:
+        """The classes, with those of a batch."""
+        if self._classes is None:
+            return None
+        new = CountClasses.of(rows.start, rows.stop, rows.exposure, rows.count)
+        return _together(self._classes, new)
+
     def finish(self) -> IntervalSums:
         """The sums of all batches."""
         sample = reduce(Rows.joined, self._sample, Rows.empty()).sample()
         nodes = None if self._moments is None else self._moments.finish()
         n_rows, n_events, time, lengths, exposures = map(float, self._scalars)
-        return IntervalSums(n_rows, n_events, time, lengths, exposures, self._exact, nodes, sample)
+        return IntervalSums(
+            n_rows, n_events, time, lengths, exposures, self._exact, nodes, sample, self._classes
+        )

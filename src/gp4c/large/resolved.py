@@ -17,10 +17,10 @@ from gp4c.large.compression import SHORTEST
 from gp4c.large.interval_sums import IntervalSums, Rows, rows_to_nodes
 from gp4c.large.streaming import PanelSums
 from gp4c.large.subject_sums import Spans, SubjectSums, spans_to_nodes
-from gp4c.large.summed_cells import cells_of_sums
+from gp4c.large.summed_cells import cells_of_classes, cells_of_sums
 from gp4c.model.cells import Cells
 from gp4c.model.kernels import KERNELS, SquaredExponential
-from gp4c.model.laws import SubjectEffect
+from gp4c.model.laws import CountLaw, SubjectEffect
 
 Floats = NDArray[np.float64]
 Say = Callable[[str], None]
@@ -65,8 +65,14 @@ class SummedPanel:
         by_node = subjects is not None and bool(len(subjects.sample))
         return self.sums.intervals.exact is not None and not by_node
 
-    def cells(self, effect: SubjectEffect, resolution: float) -> Cells:
-        """Cells with nodes for a length-scale, Poisson counts."""
+    def serves(self, law: CountLaw, effect: SubjectEffect) -> bool:
+        """Whether the sums know all that these laws ask for."""
+        return law.one_by_one or (self.sums.intervals.classes is not None and not effect.varies)
+
+    def cells(self, law: CountLaw, effect: SubjectEffect, resolution: float) -> Cells:
+        """Cells with nodes for a length-scale; classes of rows where counts are not Poisson."""
+        if not law.one_by_one:
+            return cells_of_classes(self.sums.intervals, self.window, law)
         return cells_of_sums(
             self.sums.intervals, self.sums.subjects, self.window, effect, resolution
         )
@@ -86,7 +92,7 @@ class SummedPanel:
         look, end = max(FIRST_LOOK, self.closest), False
         while not end:
             say(f"looking for the length-scale, down to {look:.2g} of the window")
-            cells = replace(self.cells(laws[1], look), resolution=look)
+            cells = replace(self.cells(*laws, look), resolution=look)
             lattice = find_modes(self._task(cells, laws), rounds=1)
             found = float(np.exp(lattice.best.mode.landscape.log_length))
             end = found > _AT_THE_END * look or look <= self.closest

@@ -60,8 +60,9 @@ class PanelSums:
 
     @property
     def largest_count(self) -> int:
-        """As large as a count may be: sums know all events only."""
-        return int(self.intervals.n_events)
+        """The largest count, or as large as one may be where sums know all events only."""
+        classes = self.intervals.classes
+        return int(self.intervals.n_events if classes is None else classes.count.max(initial=0.0))
 
 
 @dataclass

@@ -1,21 +1,22 @@
 """From sums over a stream of rows to cells: real intervals, or intervals between nodes.
 
 Cells of sums have real weights, some of them negative (docs/maths_scale.md). They serve the Poisson
-law, without effects or with a conjugate one; other laws need the rows.
+law, without effects or with a conjugate one. Other laws need the classes of rows, without effects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.data.distinct import distinct_intervals
 from gp4c.large.compression import WeightedPairs, node_grid, weighted_points
 from gp4c.large.interval_sums import IntervalSums, NodeSums, Rows
 from gp4c.large.subject_sums import SubjectSums, subject_totals
 from gp4c.model.cells import Cells, CountedRows
-from gp4c.model.laws import SubjectEffect
+from gp4c.model.laws import EFFECTS, CountLaw, SubjectEffect
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -117,6 +118,45 @@ def cells_of_sums(
         n_events=sums.n_events,
         n_subjects=float(owners.times.sum()),
         resolution=resolution / STRETCH,
+    )
+
+
+def cells_of_classes(sums: IntervalSums, window: tuple[float, float], law: CountLaw) -> Cells:
+    """Cells for any law of counts without subject effects: what differs between rows, once."""
+    assert sums.exact is not None
+    assert sums.classes is not None
+    plain = cells_of_sums(sums, None, window, EFFECTS[None], 0.0)
+    classes, rate = sums.classes, plain.rate
+    order = np.lexsort((classes.exposure, classes.stop, classes.start, -classes.count))
+    start, stop, exposure, count, number = (
+        values[order] for values in
+        (classes.start, classes.stop, classes.exposure, classes.count, classes.number)
+    )  # fmt: skip
+    intervals = distinct_intervals(start, stop, count.astype(np.int64), number)
+    power = number * law.power(count)
+    left = law.has_remainder(count)
+    n_left, counts = int(left.sum()), np.unique(count)
+    nobody = np.zeros(n_left, dtype=np.intp)
+    return replace(
+        plain,
+        start=intervals.start,
+        stop=intervals.stop,
+        power=np.bincount(intervals.inverse, power, len(intervals)).astype(float),
+        rows=CountedRows(
+            start[left],
+            stop[left],
+            count[left],
+            rate * exposure[left],
+            nobody,
+            np.zeros((n_left, 0)),
+        ),
+        weight=number[left],
+        row_cell=intervals.inverse[left],
+        row_owner=nobody,
+        counts=counts,
+        times=np.bincount(np.searchsorted(counts, count), number, len(counts)).astype(float),
+        constant=float(power @ np.log(rate * exposure)),
+        _maps={},
     )
 
 

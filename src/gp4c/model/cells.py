@@ -64,27 +64,51 @@ class CountedRows:
 
 @dataclass(frozen=True)
 class Expansion:
-    """The log-likelihood of very many subjects around a point, to second order.
+    r"""The log-likelihood of very many subjects around a point, to second order.
 
-    Its coordinates are the cube root of f² at some points of time, in which the logarithm of a
-    gamma density has no third derivative at its mode, and the parameters of the laws.
+    Its coordinates are cube roots of f² at some points of time, in which the logarithm of a gamma
+    density has no third derivative at its mode, and a function e^{nθ} of each parameter θ. Where
+    subjects differ, the cube roots are those of the shape f²/W, W = Σ w f², and ln W / 3 is one
+    more coordinate: how well shapes are known then does not depend on the height.
 
     Attributes
     ----------
-    at : (Q + P,)
-        The point: cube roots, then the parameters.
+    at : (K,)
+        The point: cube roots, the height if there is one, functions of the parameters.
     value : float
-    gradient, hessian : (Q + P,), (Q + P, Q + P)
+    gradient, hessian : (K,), (K, K)
+    height : (Q,)
+        w; empty where the height is no coordinate.
+    natural : (P,)
+        n; 0 for θ itself.
     """
 
     at: Floats
     value: float
     gradient: Floats
     hessian: Floats
+    height: Floats
+    natural: Floats
+
+    @property
+    def point(self) -> tuple[Floats, Floats]:
+        """f² and parameters at the point; the height is 1 there."""
+        q = len(self.at) - len(self.natural) - bool(len(self.height))
+        params, known = self.at[len(self.at) - len(self.natural) :], self.natural != 0.0
+        natural = np.where(known, self.natural, 1.0)
+        return self.at[:q] ** 3, np.where(
+            known, np.log(np.where(known, params, 1.0)) / natural, params
+        )
 
     def change(self, square: Floats, params: Floats) -> Floats:
-        """Where f² (Q, S) at the points and parameters (P, S) are from the point, (Q + P, S)."""
-        here = np.concatenate([np.cbrt(np.maximum(square, 0.0)), params])
+        """Where f² (Q, S) at the points and parameters (P, S) are from the point, (K, S)."""
+        square, parts = np.maximum(square, 0.0), []
+        if len(self.height):
+            total = np.maximum(self.height @ square, 1e-300)
+            square, parts = square / total, [np.log(total)[None] / 3]
+        natural = self.natural[:, None]
+        functions = np.where(natural == 0.0, params, np.exp(natural * params))
+        here = np.concatenate([np.cbrt(square), *parts, functions])
         return np.asarray(here - self.at[:, None])
 
     def __call__(self, square: Floats, params: Floats) -> Floats:
@@ -92,6 +116,36 @@ class Expansion:
         change = self.change(square, params)
         bent = np.einsum("is,is->s", change, self.hessian @ change)
         return np.asarray(self.value + self.gradient @ change + 0.5 * bent)
+
+    def derivatives(self, square: Floats, params: Floats) -> tuple[Floats, Floats]:
+        """Gradient and Hessian in f² at the points and the parameters at one point (Q,), (P,)."""
+        q, size = len(square), len(square) + len(params)
+        change = self.change(square[:, None], params[:, None])[:, 0]
+        slope = self.hessian @ change + self.gradient
+        jacobian, bend = np.zeros((len(change), size)), np.zeros((size, size))
+        root, share = self._shape(square)
+        by_root, cells = root / (3 * square), np.arange(q)
+        jacobian[cells, cells] = by_root
+        bend[cells, cells] = -2 / 3 * slope[:q] * by_root / square
+        if len(share):
+            jacobian[:q, :q] -= np.outer(root / 3, share)
+            jacobian[q, :q] = share / 3
+            crossed = np.outer(slope[:q] * by_root, share) / 3
+            bend[:q, :q] -= crossed + crossed.T
+            again = 4 / 9 * float(slope[:q] @ root) - slope[q] / 3
+            bend[:q, :q] += again * np.outer(share, share)
+        first = np.where(self.natural == 0.0, 1.0, self.natural * np.exp(self.natural * params))
+        p = np.arange(len(params))
+        jacobian[len(change) - len(params) + p, q + p] = first
+        bend[q + p, q + p] = slope[len(change) - len(params) :] * self.natural * first
+        return slope @ jacobian, jacobian.T @ self.hessian @ jacobian + bend
+
+    def _shape(self, square: Floats) -> tuple[Floats, Floats]:
+        """Cube roots at one point, and w/W."""
+        if not len(self.height):
+            return np.cbrt(square), self.height
+        total = float(self.height @ square)
+        return np.cbrt(square / total), self.height / total
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.model.cells import Cells, Expansion
-from gp4c.model.effect_integral import EffectIntegral
+from gp4c.model.effect_integral import EffectIntegral, EffectRows
 from gp4c.model.laws import CountLaw, SubjectEffect
 from gp4c.model.laws.effects import ClosedForm
 
@@ -97,17 +97,14 @@ class LikelihoodTerms:
         )
 
     def add_expansion(self, expansion: Expansion, cell: Floats, params: Floats) -> None:
-        """Add an expansion in the cube roots of I and the parameters."""
-        n, cell = len(cell), np.maximum(cell, SMALL)
-        root = np.cbrt(cell)
-        first, second = root / (3 * cell), -2 * root / (9 * cell**2)
-        slope = expansion.hessian @ expansion.change(cell, params) + expansion.gradient[:, None]
+        """Add an expansion in functions of I and the parameters."""
+        cell, n = np.maximum(cell, SMALL), len(cell)
         self.value = self.value + expansion(cell, params)
-        self.by_cell += slope[:n] * first
-        self.by_cell_twice += slope[:n] * second
-        self.by_params += slope[n:]
-        change = np.concatenate([first, np.ones_like(params)]).T
-        self.dense = change[:, :, None] * expansion.hessian * change[:, None, :]
+        each = [expansion.derivatives(*pair) for pair in zip(cell.T, params.T, strict=True)]
+        gradient = np.array([first for first, _ in each]).T
+        self.by_cell += gradient[:n]
+        self.by_params += gradient[n:]
+        self.dense = np.array([second for _, second in each])
 
 
 @dataclass(frozen=True)
@@ -213,8 +210,10 @@ class CountLikelihood:
 
     # -- derivatives ----------------------------------------------------------------------------
 
-    def terms(self, cell: Floats, row: Floats, owner: Floats, params: Floats) -> LikelihoodTerms:
-        """ln p with derivatives at C points at once."""
+    def terms(
+        self, cell: Floats, row: Floats, owner: Floats, params: Floats, *, curved: bool = True
+    ) -> LikelihoodTerms:
+        """ln p with derivatives at C points at once; the first ones only, unless `curved`."""
         cells, (psi, theta) = self.cells, self.split(params)
         total = LikelihoodTerms.of_powers(cells.power, cell, row, owner, params)
         if cells.expansion is not None:
@@ -231,7 +230,8 @@ class CountLikelihood:
         if len(self._easy):
             self._add_closed_forms(total, owner[self._easy], params)
         if len(cells.hard):
-            self._add_integrals(total, row, owner[cells.hard], params)
+            add = self._add_integrals if curved else self._add_integral_slopes
+            add(total, row, owner[cells.hard], params)
         return total
 
     def _add_without_effects(
@@ -326,6 +326,20 @@ class CountLikelihood:
             row_and_owner=-curve / (row * owner[self.integral.row_subject]),
         )
 
+    def _add_integral_slopes(
+        self, total: LikelihoodTerms, row: Floats, owner: Floats, params: Floats
+    ) -> None:
+        """The same without second derivatives, at fixed υ: a small part of the work."""
+        psi, theta = self.split(params)
+        c, c1, _ = self.law.hazard(theta)
+        at = self.integral.slopes(row, owner, psi, theta)
+        total.value = total.value + at.log_value.sum(axis=0)
+        total.by_row += at.by_row / row
+        total.by_owner[self.cells.hard] = -c * at.effect
+        total.by_params[: len(psi)] += at.by_psi.sum(axis=1)
+        exposed = (owner * at.effect).sum(axis=0)
+        total.by_params[len(psi) :] += at.by_theta.sum(axis=1) - c1 * exposed
+
     # -- what does not change -------------------------------------------------------------------
 
     @cached_property
@@ -346,4 +360,4 @@ class CountLikelihood:
     @cached_property
     def integral(self) -> EffectIntegral:
         """The integrals over the effects of hard subjects."""
-        return EffectIntegral(self.cells, self.law, self.effect)
+        return EffectIntegral(EffectRows.of(self.cells), self.law, self.effect)

@@ -94,10 +94,57 @@ class Nodes:
 
 
 @dataclass(frozen=True)
-class EffectIntegral:
-    """The integrals of the subjects whose rows have remainders ("hard" ones)."""
+class EffectSlopes:
+    """ln of the integrals, and means over υ given the counts.
 
-    cells: Cells
+    Attributes
+    ----------
+    log_value, effect : (H, S)
+        Also E υ.
+    by_row : (J2, S)
+        E ∂q/∂ln(mean).
+    by_psi, by_theta : (P, H, S), (P, J2, S)
+        E ∂ ln p(y)/∂ψ and E ∂q/∂θ.
+    """
+
+    log_value: Floats
+    effect: Floats
+    by_row: Floats
+    by_psi: Floats
+    by_theta: Floats
+
+
+@dataclass(frozen=True)
+class EffectRows:
+    """What the integrals need of the data: "hard" subjects, and their rows with remainders.
+
+    Attributes
+    ----------
+    power : (H,)
+        n of the subjects.
+    count : (J2,)
+        By falling count.
+    subject : (J2,)
+        Position of each row's subject.
+    """
+
+    power: Floats
+    count: Floats
+    subject: Indices
+
+    @classmethod
+    def of(cls, cells: Cells) -> EffectRows:
+        """Those of counted cells."""
+        place = np.full(cells.n_owners, -1, dtype=np.intp)
+        place[cells.hard] = np.arange(len(cells.hard))
+        return cls(cells.owner_power[cells.hard], cells.rows.count, place[cells.row_owner])
+
+
+@dataclass(frozen=True)
+class EffectIntegral:
+    """The integrals over the effects of hard subjects."""
+
+    rows: EffectRows
     law: CountLaw
     effect: SubjectEffect
 
@@ -105,7 +152,7 @@ class EffectIntegral:
         """ln of each hard subject's integral, (H, S), one node of the rule at a time."""
         power = self.power[:, None]
         exposure = self.law.hazard(theta)[0] * owner
-        mode, width = self._mode(row, owner, psi, theta)
+        mode, width = self.mode(row, owner, psi, theta)
         rule = self.rule
         centre: Floats | None = None
         total = np.zeros_like(mode)
@@ -122,8 +169,45 @@ class EffectIntegral:
         assert centre is not None
         return np.asarray(centre + np.log(total * width))
 
-    def _mode(
-        self, row: Floats, owner: Floats, psi: Floats, theta: Floats
+    def slopes(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> EffectSlopes:
+        """The same by the rule for climbs, with what first derivatives need."""
+        power = self.power[:, None]
+        exposure = self.law.hazard(theta)[0] * owner
+        mode, width = self.mode(row, owner, psi, theta)
+        rule = self.rough_rule
+        centre: Floats | None = None
+        mass, effects, by_row = np.zeros_like(mode), np.zeros_like(mode), np.zeros_like(row)
+        by_psi = np.zeros((len(psi), *mode.shape))
+        by_theta = np.zeros((len(theta), *row.shape))
+        for i in np.argsort(np.abs(rule.nodes)):
+            y = mode + width * rule.nodes[i]
+            effect = np.exp(y)
+            q = self.law.remainder(effect[self.row_subject] * row, self._count, theta)
+            log_value = self.effect.log_density(y, psi) + power * y - exposure * effect
+            log_value += self.sums @ q.value
+            if centre is None:
+                centre = log_value
+            weight = np.exp(log_value - centre + rule.log_weights[i])
+            each = weight[self.row_subject]
+            mass += weight
+            effects += weight * effect
+            by_row += each * q.slope
+            by_theta += each * q.theta
+            by_psi += weight * self.effect.parameter_derivatives(y, psi)[0]
+        assert centre is not None
+        each = mass[self.row_subject]
+        return EffectSlopes(
+            centre + np.log(mass * width), effects / mass, by_row / each, by_psi / mass,
+            by_theta / each,
+        )  # fmt: skip
+
+    def mode(
+        self,
+        row: Floats,
+        owner: Floats,
+        psi: Floats,
+        theta: Floats,
+        steps: int = _MODE_STEPS,
     ) -> tuple[Floats, Floats]:
         """Mode and width of ln υ of the hard subjects, (H, S) each.
 
@@ -136,7 +220,7 @@ class EffectIntegral:
         y = np.log((precision + events / dispersion) / (precision + owner / dispersion))
         least = 0.25 * (precision + power)
         curvature = least
-        for step in range(_MODE_STEPS + 1):
+        for step in range(steps + 1):
             effect = np.exp(y)
             first, second = self.effect.derivatives(y, psi)
             exposed = c * owner * effect
@@ -147,13 +231,13 @@ class EffectIntegral:
                 slope = slope + self.sums @ by_row
                 bend = bend - self.sums @ twice
             curvature = np.maximum(bend, least)
-            if step < _MODE_STEPS:
+            if step < steps:
                 y = y + np.clip(slope / curvature, -1.0, 1.0)
         return y, 1.0 / np.sqrt(curvature)
 
     def at_nodes(self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rule: Rule) -> Nodes:
         """The integrand at all nodes at once."""
-        mode, width = self._mode(row, owner, psi, theta)
+        mode, width = self.mode(row, owner, psi, theta)
         y = mode[:, :, None] + width[:, :, None] * rule.nodes
         v = np.exp(y)
         c = self.law.hazard(theta)[0]
@@ -204,7 +288,7 @@ class EffectIntegral:
         self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rule: Rule
     ) -> tuple[Floats, Floats]:
         """ln υ at the nodes of a rule and their weights, summing to 1: (N, H, S) each."""
-        mode, width = self._mode(row, owner, psi, theta)
+        mode, width = self.mode(row, owner, psi, theta)
         exposure = self.law.hazard(theta)[0] * owner
         y = mode + np.minimum(width, rule.widest) * rule.nodes[:, None, None]
         log_value = np.empty_like(y)
@@ -220,23 +304,21 @@ class EffectIntegral:
 
     # -- what does not change -------------------------------------------------------------------
 
-    @cached_property
+    @property
     def power(self) -> Floats:
         """n of the hard subjects."""
-        return self.cells.owner_power[self.cells.hard]
+        return self.rows.power
 
-    @cached_property
+    @property
     def row_subject(self) -> Indices:
         """Position among the hard subjects of each row with a remainder."""
-        place = np.full(self.cells.n_owners, -1, dtype=np.intp)
-        place[self.cells.hard] = np.arange(len(self.cells.hard))
-        return np.asarray(place[self.cells.row_owner])
+        return self.rows.subject
 
     @cached_property
     def sums(self) -> sparse.csr_array:
         """Rows with a remainder, summed by hard subject."""
         n = len(self.row_subject)
-        shape = (len(self.cells.hard), n)
+        shape = (len(self.power), n)
         return sparse.csr_array((np.ones(n), (self.row_subject, np.arange(n))), shape=shape)
 
     def total(self, rows: Floats) -> Floats:
@@ -244,9 +326,9 @@ class EffectIntegral:
         flat = rows.reshape(len(rows), -1)
         return np.asarray(self.sums @ flat).reshape(-1, *rows.shape[1:])
 
-    @cached_property
+    @property
     def _count(self) -> Floats:
-        return self.cells.rows.count
+        return self.rows.count
 
     @cached_property
     def _events(self) -> Floats:

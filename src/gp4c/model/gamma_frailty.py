@@ -9,6 +9,8 @@ likelihood ∝ γ^N e^{-γL}. With γ ~ Gamma(shape 1/v, rate 1/v), mean 1 and v
 
 which is −L at v = 0 (no frailty). The variance is used rather than the shape α = 1/v, so that
 "no overdispersion" is the ordinary point v = 0. Every function keeps its digits as v → 0.
+:class:`gp4c.model.laws.effects.GammaEffect` has the same integral for many α at once, with second
+derivatives; it cancels as v → 0, which the prior of ln α keeps it away from.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable, Generator, Iterable
@@ -13,6 +11,7 @@ from typing import Any, TypeAlias
 
 from gp4c.exceptions import GP4CError, GP4CWarning
 from gp4c.paper.store import Record, Store, Task, source_version
+from gp4c.threads import leave_interrupts_to_the_parent
 
 #: told after each trial: trials done, trials in all, the trial just finished
 Progress: TypeAlias = Callable[[int, int, str], None]
@@ -48,7 +47,7 @@ def perform(task: Task) -> Outcome:
     """Run one trial, in whatever process joblib chose; an error is told, not raised."""
     from gp4c.paper.studies import study
 
-    _leave_interrupts_to_the_parent()
+    leave_interrupts_to_the_parent()
     version, began = source_version(), time.thread_time()
     try:
         with warnings.catch_warnings():
@@ -135,11 +134,3 @@ def _check_version(outcome: Outcome, store: Store) -> None:
             f"the source changed while the trials ran ({store.version}, now {outcome.version}); "
             "the same command starts anew with the changed one"
         )
-
-
-def _leave_interrupts_to_the_parent() -> None:
-    """In a worker process: Ctrl-C reaches all processes, and only the first one should act."""
-    from multiprocessing import parent_process
-
-    if parent_process() is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +103,7 @@ def column(records: Sequence[Record], method: str, metric: str, group: str = "me
     return np.array([record[group][method][metric] for record in records], dtype=np.float64)
 
 
-def matching(found: Found, study: str, **settings: Any) -> list[Record]:
+def matching(found: Found, study: str, **settings: object) -> list[Record]:
     """Records of a study with these settings, by trial."""
     chosen = [
         (task.settings["trial"], record)

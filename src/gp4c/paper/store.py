@@ -36,12 +36,12 @@ class Task:
     settings_json: str
 
     @classmethod
-    def of(cls, study: str, **settings: Any) -> Task:
+    def of(cls, study: str, **settings: object) -> Task:
         """Build a task from keyword settings that JSON can hold."""
         return cls(study, json.dumps(settings, sort_keys=True))
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Record:
         """The settings of the trial."""
         return json.loads(self.settings_json)  # type: ignore[no-any-return]
 
@@ -172,7 +172,7 @@ def pack(found: Mapping[Task, Record], version: str, path: Path) -> None:
         temporary.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0))
 
 
-def without_times(record: Any) -> Any:
+def without_times(record: object) -> object:
     """The part of a record that a second run must repeat exactly."""
     if isinstance(record, Mapping):
         return {k: without_times(v) for k, v in record.items() if k not in TIMES}

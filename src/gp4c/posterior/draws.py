@@ -193,7 +193,13 @@ class CurveDraws:
 
     def intensity_paths(self, times: Floats, who: Indices) -> Floats:
         """λ of chosen draws at times in the window, (draws, times)."""
-        return np.asarray(self.intensities(times)[:, who].T)
+        x = self.unit(times)
+        paths = np.empty((len(who), len(x)))
+        for process, chosen in self._share(who):
+            mean = self._means(process, x, who[chosen])
+            residual = np.outer(process.residual(x), self.variance[who[chosen]])
+            paths[chosen] = (mean**2 + residual).T
+        return np.asarray(self.scale * paths)
 
     # -- the cumulative intensity --------------------------------------------------------------
 
@@ -213,12 +219,6 @@ class CurveDraws:
             residual = integrals.apply(process.residual(nodes))
             total += residual * (weight @ self.variance[process.who])
         return self.rate * total
-
-    def integral_variance(self, start: Floats, stop: Floats) -> Floats:
-        """Var ∫ λ over each (start, stop]."""
-        values = self.integrals(start, stop)
-        mean = values @ self.weights
-        return np.asarray((values - mean[:, None]) ** 2 @ self.weights)
 
     def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
         """Quantiles of ∫ λ over the draws, shape (levels, intervals)."""

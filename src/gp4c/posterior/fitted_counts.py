@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,12 @@ from gp4c.posterior.subject_counts import SubjectCounts
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
     from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.parts import PanelEstimator
 
 Floats = NDArray[np.float64]
 
 
-def fitted_counts(model: Any, panel: PanelCounts | None = None) -> SubjectCounts:
+def fitted_counts(model: PanelEstimator, panel: PanelCounts | None = None) -> SubjectCounts:
     """What was seen of the subjects of a fit, under its laws.
 
     Exposures hold free weights, and the covariates at their estimates: coefficients are deviations
@@ -30,22 +31,24 @@ def fitted_counts(model: Any, panel: PanelCounts | None = None) -> SubjectCounts
     return SubjectCounts.of_histories(_with_weights(model), law, effect, design)
 
 
-def coefficient_deviations(model: Any, beta: Floats) -> Floats:
+def coefficient_deviations(model: PanelEstimator, beta: Floats) -> Floats:
     """Draws of β less its estimate, (p, S); without covariates as they are."""
-    known = getattr(model, "coefficients_", None)
+    known = model.coefficients_
     return beta if known is None else beta - known.beta[:, None]
 
 
-def subject_design(model: Any) -> Floats | None:
+def subject_design(model: PanelEstimator) -> Floats | None:
     """Covariates of the fitted subjects at their last visits, (K, p); None without a formula."""
-    known = getattr(model, "coefficients_", None)
+    known = model.coefficients_
     return None if known is None else known.subject_design
 
 
-def _with_weights(model: Any) -> SubjectHistories:
+def _with_weights(model: PanelEstimator) -> SubjectHistories:
     """The histories of a fit, free weights in their exposures."""
-    known: SubjectHistories = model.histories_
-    if model.effect_ != "weight":
+    known = model.histories_
+    if known is None:
+        raise ValueError(f"this {type(model).__name__} keeps no histories of its subjects")
+    if not model.effect_law_.is_free:
         return known
     weights = np.asarray(model.subject_effects_)
     return replace(

@@ -8,8 +8,7 @@ dependence between the two, and the shared f that between subjects.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from scipy.special import betainc, gammaincc
 
 from gp4c.model.quadrature import IntervalIntegrals
 from gp4c.posterior.draws import CurveDraws
-from gp4c.posterior.mixture import Component, Posterior
+from gp4c.posterior.sparse_posterior import Posterior
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 def integral_draws(
-    posterior: Any,
+    posterior: Posterior | CurveDraws,
     start: Floats,
     stop: Floats,
     size: int,
@@ -38,27 +37,26 @@ def integral_draws(
     Parameters
     ----------
     posterior
-        A :class:`Posterior`, or draws of a sampler.
+        A :class:`~gp4c.posterior.sparse_posterior.Posterior`, or draws.
     beyond : {"prior", "hold"}
         Outside the window f returns to its prior; or λ stays as it is at the window's end.
     """
     if beyond != "hold":
         return np.asarray(posterior.sample_integrals(start, stop, size, rng))
+    assert isinstance(posterior, Posterior)  # draws have a way of their own
     low, high = posterior.unit(start), posterior.unit(stop)
     before = np.maximum(np.minimum(high, 0.0) - low, 0.0)
     after = np.maximum(high - np.maximum(low, 1.0), 0.0)
     low, high = np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
-    parts = []
-    for component, share in _shares(posterior, size, rng):
-        grid = component.grid(0.0, 1.0)
-        squares = component.draw(np.append(grid.nodes, [0.0, 1.0]), share, rng) ** 2
-        inside = np.maximum(IntervalIntegrals(grid, low, high).apply(squares[:-2]), 0.0)
-        parts.append(inside + np.outer(before, squares[-2]) + np.outer(after, squares[-1]))
-    return np.asarray(posterior.rate * np.concatenate(parts, axis=1).T)
+    grid = posterior.grid(0.0, 1.0)
+    squares = posterior.draw(np.append(grid.nodes, [0.0, 1.0]), size, rng) ** 2
+    inside = np.maximum(IntervalIntegrals(grid, low, high).apply(squares[:-2]), 0.0)
+    beyond_it = np.outer(before, squares[-2]) + np.outer(after, squares[-1])
+    return np.asarray(posterior.rate * (inside + beyond_it).T)
 
 
 def expected_integrals(
-    posterior: Any, start: Floats, stop: Floats, beyond: str = "prior"
+    posterior: Posterior | CurveDraws, start: Floats, stop: Floats, beyond: str = "prior"
 ) -> Floats:
     """E ∫λ over intervals inside or outside the window, in closed form."""
     if beyond != "hold":
@@ -67,7 +65,7 @@ def expected_integrals(
 
 
 def _held(
-    posterior: Any,
+    posterior: Posterior | CurveDraws,
     start: Floats,
     stop: Floats,
     integral: Callable[[Floats, Floats], Floats],
@@ -82,16 +80,8 @@ def _held(
     return np.asarray(inside + np.multiply.outer(before, first) + np.multiply.outer(after, last))
 
 
-def _shares(
-    posterior: Posterior, size: int, rng: np.random.Generator
-) -> Iterator[tuple[Component, int]]:
-    weights = posterior.weights
-    counts = rng.multinomial(size, weights / weights.sum())
-    return zip(posterior.components, counts.tolist(), strict=True)
-
-
 def intensity_paths(
-    posterior: Any, times: Floats, size: int, seed: np.random.SeedSequence
+    posterior: Posterior | CurveDraws, times: Floats, size: int, seed: np.random.SeedSequence
 ) -> Floats:
     """Draws of λ at times in the window, (size, times); a draw is the same path in every call.
 
@@ -101,14 +91,13 @@ def intensity_paths(
     if isinstance(posterior, CurveDraws):
         who = posterior.choose(size, np.random.default_rng(seed))
         return posterior.intensity_paths(times, who)
-    rng, parts, x = np.random.default_rng(seed), [], posterior.unit(times)
-    for component, share in _shares(posterior, size, rng):
-        mean, variance = component.moments(x)
-        G = np.sqrt(component.variance) * (component.prior.features(x) @ component.root)
-        rest = np.sqrt(np.maximum(variance - (G**2).sum(axis=1), 0.0))
-        paths = mean[:, None] + G @ rng.standard_normal((G.shape[1], share))
-        parts.append(paths + np.outer(rest, rng.standard_normal(share)))
-    return np.asarray(posterior.scale * np.concatenate(parts, axis=1).T ** 2)
+    rng, x = np.random.default_rng(seed), posterior.unit(times)
+    mean, variance = posterior.moments(x)
+    G = np.sqrt(posterior.variance) * (posterior.prior.features(x) @ posterior.root)
+    rest = np.sqrt(np.maximum(variance - (G**2).sum(axis=1), 0.0))
+    paths = mean[:, None] + G @ rng.standard_normal((G.shape[1], size))
+    paths += np.outer(rest, rng.standard_normal(size))
+    return np.asarray(posterior.scale * paths.T**2)
 
 
 # -- counts given the integral -----------------------------------------------------------------

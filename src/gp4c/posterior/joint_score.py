@@ -1,9 +1,9 @@
-r"""The joint likelihood of new counts, averaged over a mixture of Gaussian processes.
+r"""The joint likelihood of new counts, averaged over a Gaussian process.
 
 ln E p(counts | f) over the posterior is what a held-out score asks for. Draws from the posterior
 estimate it badly: the new counts know f better than that, so that a handful of thousands of draws
-carry the mean, which is then noisy and nearly always too low (docs/maths.md, section 8). Here each
-component proposes where posterior and new likelihood together are: with f = μ + Gξ on the nodes and
+carry the mean, which is then noisy and nearly always too low (docs/maths.md, section 8). Here draws
+come from where posterior and new likelihood together are: with f = μ + Gξ on the nodes and
 ξ ~ N(0, I), Newton's method finds the mode of
 
 .. math::  \ell(\xi) - |\xi|^2/2
@@ -14,25 +14,25 @@ proposal differs from the integrand.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from gp4c.model.laws import EFFECTS, SubjectEffect
+from gp4c.model.laws.effects import ClosedForm
 from gp4c.model.quadrature import IntervalIntegrals
-from gp4c.posterior.mixture import Posterior
-from gp4c.posterior.scoring import ScoredRows, subject_log_likelihoods
+from gp4c.posterior.scoring import NO_PARAMETERS, ScoredRows, subject_log_likelihoods
+from gp4c.posterior.sparse_posterior import Posterior
 
 Floats = NDArray[np.float64]
 
 #: most Newton steps, and the gain in nats below which they end
 _NEWTON_STEPS, _NEWTON_GAIN = 25, 1e-3
-#: fewest draws of a component, half of them mirror images; nats behind the best at which a
-#: component is left at Laplace's value
-_LEAST_DRAWS, _NEGLIGIBLE = 32, 12.0
+#: fewest draws, half of them mirror images
+_LEAST_DRAWS = 32
 #: least ∫f²: counts where f is zero are all but impossible, not quite
 _LEAST_MASS = 1e-100
 #: numbers held at once
@@ -41,17 +41,20 @@ _MOST_NUMBERS = 20_000_000
 
 @dataclass(frozen=True)
 class CountLaw:
-    """The law of the rows given their integrals: Poisson, gamma frailty, or given weights."""
+    """The law of the rows given their integrals: Poisson, conjugate effects, or given weights.
+
+    `psi` (P,) are the parameters of the effect, `weights` (K,) known effects instead of a law.
+    """
 
     rows: ScoredRows
-    effect: str | None = None
-    shape: float = np.inf
+    effect: SubjectEffect = EFFECTS[None]
+    psi: Floats = field(default_factory=lambda: NO_PARAMETERS)
     weights: Floats | None = None
 
     def log_likelihood(self, integrals: Floats) -> Floats:
         """ln p(all counts | ∫λ) + Σ ln m! of each draw, (S, J) → (S,)."""
         each = subject_log_likelihoods(
-            self.rows, integrals, effect=self.effect, shape=self.shape, weights=self.weights
+            self.rows, integrals, effect=self.effect, psi=self.psi, weights=self.weights
         )
         return np.asarray(each.sum(axis=1))
 
@@ -59,25 +62,29 @@ class CountLaw:
         """Gradient and Fisher information in ξ at integrals (J,) with ∂∫λ/∂ξ (J, p)."""
         rows, J = self.rows, len(integrals)
         expected = rows.expected(integrals[None])[0]
-        if self._frail:
-            effects = (self.shape + rows.totals) / (self.shape + expected)
-        else:
-            effects = np.ones(rows.n_subjects) if self.weights is None else self.weights
+        effects, variances = self._effects(expected)
         exposure = np.bincount(rows.interval, rows.exposure * effects[rows.subject], J)
         slope = (self._count / integrals - exposure) @ jacobian
         scaled = jacobian * np.sqrt(exposure / integrals)[:, None]
         information = scaled.T @ scaled
-        if self._frail:  # what the frailties leave of it: −(α + m)/(α + R)² ∇R ∇Rᵀ
+        if variances is not None:  # what the effects leave of it: −Var(υ | counts) ∇R ∇Rᵀ
             at_once = max(_MOST_NUMBERS // len(rows.count), 1)
             parts = np.split(jacobian.T, range(at_once, jacobian.shape[1], at_once))
             by_subject = np.concatenate([rows.expected(part) for part in parts])
-            by_subject *= np.sqrt(effects / (self.shape + expected))
+            by_subject *= np.sqrt(variances)
             information = information - by_subject @ by_subject.T
         return slope, information
 
-    @property
-    def _frail(self) -> bool:
-        return self.effect == "gamma" and bool(np.isfinite(self.shape))
+    def _effects(self, expected: Floats) -> tuple[Floats, Floats | None]:
+        """E υ and Var υ of each subject given its counts; no variance where υ is known."""
+        K = self.rows.n_subjects
+        if not self.effect.varies:
+            return (np.ones(K) if self.weights is None else self.weights), None
+        totals = self.rows.totals
+        powers, times = np.unique(totals, return_counts=True)
+        subjects = ClosedForm(np.ones(K), totals, powers, times.astype(np.float64))
+        terms = self.effect.closed_form_terms(subjects, expected[:, None], self.psi[:, None])
+        return -terms.by_exposure[:, 0], terms.by_exposure_twice[:, 0]
 
     @cached_property
     def _count(self) -> Floats:
@@ -87,7 +94,7 @@ class CountLaw:
 
 @dataclass(frozen=True)
 class _Curve:
-    """f = μ + Gξ of one component on its nodes, and the law of the new counts given it."""
+    """f = μ + Gξ on its nodes, and the law of the new counts given it."""
 
     law: CountLaw
     integrals: IntervalIntegrals
@@ -118,12 +125,11 @@ class _Curve:
 
 @dataclass(frozen=True)
 class _Proposal:
-    """Where the ξ of a component lie given the new counts: N(mode, root rootᵀ)."""
+    """Where the ξ lie given the new counts: N(mode, root rootᵀ)."""
 
     mode: Floats
     root: Floats
     log_det: float
-    laplace: float
 
     @classmethod
     def of(cls, curve: _Curve) -> _Proposal:
@@ -145,11 +151,10 @@ class _Proposal:
             if expected_gain < _NEWTON_GAIN:
                 break
         values, vectors = np.linalg.eigh(information)
-        log_det = float(np.log(values).sum())
-        return cls(xi, vectors / np.sqrt(values), log_det, here - log_det / 2)
+        return cls(xi, vectors / np.sqrt(values), float(np.log(values).sum()))
 
     def draw(self, curve: _Curve, size: int, rng: np.random.Generator) -> tuple[float, float]:
-        """Log-likelihood under the component from mirrored draws, and its relative error."""
+        """Log-likelihood from mirrored draws, and its relative error."""
         half = rng.standard_normal((len(self.mode), (size + 1) // 2))
         normals = np.concatenate([half, -half], axis=1)
         xi = self.mode[:, None] + self.root @ normals
@@ -175,22 +180,8 @@ def joint_log_likelihood(
     start, stop : (J,)
         The distinct intervals of the rows.
     n_draws : int
-        Draws of all components together, most where they matter most.
     """
-
-    def curves() -> Iterator[_Curve]:  # made twice: all at once may not fit into memory
-        for component, integrals, grid in posterior.integrators(start, stop):
-            yield _Curve(law, integrals, posterior.rate, *component.spread(grid.nodes)[:2])
-
-    proposals = [_Proposal.of(curve) for curve in curves()]
-    logs = np.log(np.maximum(posterior.weights, 1e-300))
-    values = logs + np.array([proposal.laplace for proposal in proposals])
-    share, behind = np.exp(values - logsumexp(values)), values.max() - values
-    errors = np.zeros(len(values))
-    for k, (proposal, curve) in enumerate(zip(proposals, curves(), strict=True)):
-        if behind[k] < _NEGLIGIBLE:
-            size = max(_LEAST_DRAWS, int(np.ceil(n_draws * share[k])))
-            mean, errors[k] = proposal.draw(curve, size, rng)
-            values[k] = logs[k] + mean
-    total = float(logsumexp(values))
-    return total, float(np.sqrt(((np.exp(values - total) * errors) ** 2).sum()))
+    integrals = posterior.integrals(start, stop)
+    mean, factor, _ = posterior.spread(integrals.grid.nodes)
+    curve = _Curve(law, integrals, posterior.rate, mean, factor)
+    return _Proposal.of(curve).draw(curve, max(_LEAST_DRAWS, n_draws), rng)

@@ -10,6 +10,9 @@ from scipy.special import ndtr
 
 Floats = NDArray[np.float64]
 
+#: what the level of a band is the probability of: each time by itself, or the whole curve
+BAND_KINDS = ("pointwise", "simultaneous")
+
 
 def solve_quantiles(
     cdf: Callable[[Floats], Floats], low: Floats, high: Floats, levels: Floats

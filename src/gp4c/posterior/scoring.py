@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, xlogy
 
-from gp4c.model.laws import EFFECTS
+from gp4c.model.laws import EFFECTS, SubjectEffect
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+#: of a law of effects without parameters
+NO_PARAMETERS = np.zeros(0)
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,8 @@ def subject_log_likelihoods(
     rows: ScoredRows,
     integrals: Floats,
     *,
-    effect: str | None = None,
-    shape: float = np.inf,
+    effect: SubjectEffect = EFFECTS[None],
+    psi: Floats = NO_PARAMETERS,
     weights: Floats | None = None,
 ) -> Floats:
     """ln p(counts of subject k | draw s) + Σ ln m!, shape (S, K).
@@ -59,14 +62,14 @@ def subject_log_likelihoods(
     ----------
     integrals : (S, J)
         Draws of ∫λ over the distinct intervals.
-    effect
-        None: Poisson. "gamma": the frailty of each subject integrated out. "weight": the given
-        `weights` (K,) multiply the subjects' intensities.
+    effect, psi : SubjectEffect, (P,)
+        The law of the effects, integrated out in closed form, and its parameters.
+    weights : (K,), optional
+        Known effects, which multiply the subjects' intensities.
     """
     counts, expected = rows.counts_term(integrals), rows.expected(integrals)
-    if effect == "gamma" and np.isfinite(shape):
-        psi = np.log(np.full((1, len(expected)), shape))
-        return counts + EFFECTS["gamma"].closed_form_each(rows.totals, expected.T, psi).T
+    if effect.varies:
+        return counts + effect.closed_form_each(rows.totals, expected.T, psi[:, None]).T
     if weights is not None:
         return np.asarray(counts + xlogy(rows.totals, weights) - weights * expected)
     return counts - expected

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from gp4c.model.cells import Cells, CountedRows
 from gp4c.model.count_likelihood import TINY, CountLikelihood
-from gp4c.model.effect_integral import WIDE, EffectIntegral
+from gp4c.model.effect_integral import WIDE, EffectIntegral, EffectRows
 from gp4c.model.laws import CountLaw, SubjectEffect
 from gp4c.model.observed_cells import merged_spans, reduce_cells
 
@@ -182,7 +182,7 @@ class SubjectCounts:
             return np.ones((1, 1, 1)), np.ones((1, 1, 1))
         everybody = replace(self.cells, hard=np.arange(self.n_subjects))
         psi, theta = self.likelihood.split(params)
-        integral = EffectIntegral(everybody, self.law, self.effect)
+        integral = EffectIntegral(EffectRows.of(everybody), self.law, self.effect)
         y, weight = integral.law_of_effect(row, owner, psi, theta, WIDE)
         return np.exp(y), weight
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp4c.reporting.page.report_page import paragraph, table
 from gp4c.reporting.words import estimate, number, percent
@@ -11,10 +11,13 @@ from gp4c.reporting.words import estimate, number, percent
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.regression.covariate_effects import EffectRow
+
 HEADER = ("covariate", "rate ratio", "interval", "p", "coefficient", "robust se", "model se")
 
 
-def has_effects(model: Any) -> bool:
+def has_effects(model: PanelEstimator) -> bool:
     """Whether a model was fitted with covariates."""
     return model.coefficients_ is not None
 
@@ -24,17 +27,18 @@ def p_text(value: float) -> str:
     return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
-def effect_text(row: Any, level: float) -> str:
+def effect_text(row: EffectRow, level: float) -> str:
     """Write an effect: ``times 0.30 (95% interval 0.14 to 0.61), p = 0.001``."""
     low, high = estimate(row.low), estimate(row.high)
     ratio = f"times {estimate(row.rate_ratio)} ({percent(level)} interval {low} to {high})"
     return f"{ratio}, {p_text(row.p_value)}"
 
 
-def references(model: Any) -> str:
+def references(model: PanelEstimator) -> str:
     """The levels that effects of categories are relative to: ``arm: placebo; sex: f``."""
-    design = model.coefficients_.design
-    found = []
+    if model.coefficients_ is None:
+        return ""
+    design, found = model.coefficients_.design, []
     for name, levels in design.levels.items():
         without = [level for level in levels if f"{name}[{level}]" not in design.names]
         if len(without) == 1:  # not so with other codings, or without a main effect
@@ -42,23 +46,27 @@ def references(model: Any) -> str:
     return "; ".join(found)
 
 
-def effects_frame(models: Mapping[Any, Any], level: float, by: str | None) -> pd.DataFrame | None:
+def effects_frame(
+    models: Mapping[str | None, PanelEstimator], level: float, by: str | None
+) -> pd.DataFrame | None:
     """Effects of all groups as one table; None without covariates."""
     import pandas as pd
 
     frames = []
     for name, model in models.items():
-        if has_effects(model):
-            frame = model.effect_table(level).assign(level=level)
+        if model.coefficients_ is not None:
+            frame = model.coefficients_.table(level).assign(level=level)
             if by is not None:
                 frame.insert(0, "group", name)
             frames.append(frame)
     return pd.concat(frames, ignore_index=True) if frames else None
 
 
-def effects_section(models: Mapping[str, Any], level: float, by: str | None) -> Iterator[str]:
+def effects_section(
+    models: Mapping[str, PanelEstimator], level: float, by: str | None
+) -> Iterator[str]:
     """Paragraph and tables of a report."""
-    shown = {name: model for name, model in models.items() if has_effects(model)}
+    shown = [(name, m, m.coefficients_) for name, m in models.items() if m.coefficients_]
     if not shown:
         return
     yield paragraph(
@@ -67,7 +75,7 @@ def effects_section(models: Mapping[str, Any], level: float, by: str | None) -> 
         "covariates being equal. Intervals and p-values use standard errors that are robust to "
         "overdispersion (sandwich over subjects)."
     )
-    for name, model in shown.items():
+    for name, model, effects in shown:
         rows = [
             [
                 str(row.covariate), estimate(row.rate_ratio),
@@ -75,15 +83,15 @@ def effects_section(models: Mapping[str, Any], level: float, by: str | None) -> 
                 p_text(row.p_value).removeprefix("p ").removeprefix("= "),
                 number(row.coefficient), number(row.robust_se), number(row.se),
             ]
-            for row in model.effect_table(level).itertuples()
+            for row in effects.rows(level)
         ]  # fmt: skip
-        caption = f"{model.formula} ({percent(level)} intervals)"
+        caption = f"{effects.design.formula} ({percent(level)} intervals)"
         if references(model):
             caption += f"; reference levels: {references(model)}"
         yield table(f"{by}: {name}; {caption}" if by else caption, HEADER, rows, numbers=True)
 
 
-def effects_in_words(model: Any, level: float = 0.95) -> str:
+def effects_in_words(model: PanelEstimator, level: float = 0.95) -> str:
     """One sentence per covariate: factor, interval, p-value and probability of a lower rate.
 
     The probability is that of a normal law around the estimate with the robust standard error,
@@ -92,7 +100,8 @@ def effects_in_words(model: Any, level: float = 0.95) -> str:
     from scipy.special import ndtr
 
     lines = []
-    for row in model.effect_table(level).itertuples():
+    effects = model.coefficients_
+    for row in effects.rows(level) if effects is not None else ():
         lower = float(ndtr(-row.z))
         word = "lowers" if lower > 0.5 else "raises"
         low, high = estimate(row.low), estimate(row.high)

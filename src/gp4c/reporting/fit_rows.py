@@ -5,14 +5,14 @@ The same facts as sentences of a methods section are in `posterior_sentence`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
-from gp4c.inference.variational.likelihood import COUNT_TERMS
+from gp4c.inference.variational.count_terms import count_term
 from gp4c.posterior.draws import CurveDraws
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import duration, estimate, moment, number
@@ -95,7 +95,7 @@ def posterior_sentence(model: GaussianProcessModel) -> str:
     posterior = model.posterior_
     if not isinstance(posterior, CurveDraws):
         options = model.get_params()
-        how = COUNT_TERMS[options.get("count_term") or "exact"].format(b=options.get("b", 0.0))
+        how = count_term(model.count_term).words.format(b=options.get("b", 0.0))
         return (
             f"The posterior was approximated by variational inference, {how}. Hyper-parameters "
             "were set to the values that maximise the bound."
@@ -115,7 +115,7 @@ def posterior_sentence(model: GaussianProcessModel) -> str:
     return f"The posterior was {how}. {hyper}"
 
 
-def compression_text(how: dict[str, Any]) -> str:
+def compression_text(how: Mapping[str, str | float]) -> str:
     """What stands for the rows of a large table, and how closely."""
     error = f"log probabilities are within {how['error']:.1g} of those of the rows"
     if how["method"] == "expansion":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import number
 
@@ -23,17 +24,12 @@ def law_rows(model: PanelEstimator) -> Iterator[Row]:
         yield Row(CHOICE, "why", model.effect_choice_, model.effect_choice_)
 
 
-def has_free_weights(model: PanelEstimator) -> bool:
-    """Whether each subject has a weight of its own, which no law describes."""
-    return model.effect_ == "weight"
-
-
 def _subject_rows(model: PanelEstimator) -> Iterator[Row]:
     law, effects = model.effect_law_, model.subject_effects_
-    if has_free_weights(model) and effects is not None:
+    if law.is_free and effects is not None:
         low, high = number(float(effects.min())), number(float(effects.max()))
-        yield Row(SUBJECTS, "subject effects", f"free weights, mean 1, from {low} to {high}",
-                  model.effect_)  # fmt: skip
+        words = f"{law.title}, mean 1, from {low} to {high}"
+        yield Row(SUBJECTS, "subject effects", words, model.effect_)
         return
     yield Row(SUBJECTS, "subject effects", law.title, model.effect_)
     if model.effect_ is not None:
@@ -66,7 +62,7 @@ def length_scale_range(model: PanelEstimator) -> tuple[float, float] | None:
     """Middle 80% of the posterior of the length scale; None where it is a point estimate."""
     from gp4c.posterior.draws import CurveDraws, weighted_quantiles
 
-    posterior = getattr(model, "posterior_", None)
+    posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
     if not isinstance(posterior, CurveDraws) or len(posterior.groups) < 2:
         return None
     scale = np.log(posterior.length_scale[None])

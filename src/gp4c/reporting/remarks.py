@@ -8,7 +8,7 @@ from gp4c.data.checks import plural
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.fit_warnings import burst_remedy
 from gp4c.estimators.gp_base import GaussianProcessModel
-from gp4c.reporting.law_rows import has_free_weights
+from gp4c.inference.variational.count_terms import count_term
 from gp4c.reporting.words import moment, number
 
 #: frailty variance above which few subjects carry the mean
@@ -28,7 +28,8 @@ def warnings_of(model: PanelEstimator) -> Iterator[str]:
         rows, was = plural(model.n_left_out_, "row"), "was" if model.n_left_out_ == 1 else "were"
         yield f"{rows} after a late entry, a gap or a change of exposure {was} not used"
     if not model.band_text():
-        yield "no bands yet: this estimator has no posterior; call model.bootstrap(200)"
+        remedy = "; call model.bootstrap(200)" if model.can_bootstrap else ""
+        yield f"no bands yet: this estimator has no posterior{remedy}"
 
 
 def _unconverged(model: PanelEstimator) -> str:
@@ -57,12 +58,10 @@ def _check_warnings(model: PanelEstimator) -> Iterator[str]:
 
 
 def _effect_warnings(model: PanelEstimator) -> Iterator[str]:
-    if has_free_weights(model):
-        yield (
-            "weights are fitted to the subjects' own counts: scores of other subjects are no "
-            "predictions"
-        )
-    elif model.effect_law_.varies:
+    law = model.effect_law_
+    if law.caution:
+        yield law.caution
+    if law.varies:
         if 1.0 / model.frailty_shape_ > _HEAVY_FRAILTY:
             yield (
                 "subjects differ a great deal, so the mean rests on few of them; the band allows "
@@ -85,11 +84,9 @@ def _approximation_warnings(model: PanelEstimator) -> Iterator[str]:
     if not isinstance(model, GaussianProcessModel):
         return
     options = model.get_params()
-    if options.get("count_term") == "lemma2":
-        yield (
-            f"the paper's bound (b = {options['b']:g}) is loose, which can misplace the curve's "
-            "smoothness and the width of the band; the default, count_term=None, has no bound"
-        )
+    remark = count_term(model.count_term).remark
+    if remark:
+        yield remark.format(b=options["b"])
     if not model.has_evidence:
-        remedy = "count_term=None" if options.get("count_term") else "hyper='integrate'"
+        remedy = "count_term=None" if model.count_term else "hyper='integrate'"
         yield f"the band leaves out the uncertainty of the length scale; {remedy} has it"

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp4c.plain import printable
 from gp4c.reporting.remarks import warnings_of
@@ -17,6 +17,7 @@ from gp4c.threads import one_blas_thread
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gp4c.estimators.base import PanelEstimator
     from gp4c.reporting.figures.curves import Curves
 
 _WIDTH = 80
@@ -57,9 +58,9 @@ class ModelSummary:
             [[getattr(row, c) for c in columns] for row in self.rows], columns=columns
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The same as plain values, for JSON; what is not a finite number is None."""
-        sections: dict[str, Any] = {}
+        sections: dict[str, dict[str, object]] = {}
         for row in self.rows:
             entry = {"text": row.text} | {
                 name: getattr(row, name)
@@ -102,7 +103,9 @@ class ModelSummary:
         return "".join(parts)
 
 
-def summarise(model: Any, *, level: float = 0.95, curves: Curves | None = None) -> ModelSummary:
+def summarise(
+    model: PanelEstimator, *, level: float = 0.95, curves: Curves | None = None
+) -> ModelSummary:
     """Summarise a fitted estimator.
 
     Parameters

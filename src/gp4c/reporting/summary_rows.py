@@ -34,13 +34,13 @@ def rows_of(model: PanelEstimator, level: float, curves: Curves | None = None) -
     yield from _data_rows(model)
     yield from _result_rows(model, level, curves)
     yield from _effect_rows(model, level)
-    yield from _curve_rows(model)
+    yield from _curve_rows(model, level)
     yield from law_rows(model)
     yield from check_rows(model)
     yield from fit_rows(model)
 
 
-def _data_rows(model: Any) -> Iterator[Row]:
+def _data_rows(model: PanelEstimator) -> Iterator[Row]:
     section = "Fitted to"
     known = model.data_summary_
     for key in ("n_subjects", "n_intervals", "n_events"):
@@ -60,7 +60,7 @@ def _data_rows(model: Any) -> Iterator[Row]:
     yield Row(section, "window", text, low=low, high=high)
 
 
-def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Row]:
+def _result_rows(model: PanelEstimator, level: float, curves: Curves | None) -> Iterator[Row]:
     section, (_, end), unit = "Result", model.window_, model.time_unit_
     if curves is not None and curves.times[-1] != end:
         curves = None
@@ -79,19 +79,19 @@ def _result_rows(model: Any, level: float, curves: Curves | None) -> Iterator[Ro
         yield from _rate_rows(model, section, value, curves)
 
 
-def _for_whom(model: Any) -> str:
+def _for_whom(model: PanelEstimator) -> str:
     who = "at average covariates" if has_effects(model) else "per subject"
     return who + at_exposure(model)
 
 
-def _effect_rows(model: Any, level: float) -> Iterator[Row]:
+def _effect_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
     """Rate ratios of the covariates."""
-    if not has_effects(model):
+    if model.coefficients_ is None:
         return
     section = "Rate ratios of covariates"
-    for row in model.effect_table(level).itertuples():
-        ratio, low, high = (float(v) for v in (row.rate_ratio, row.low, row.high))
-        yield Row(section, str(row.covariate), effect_text(row, level), ratio, low, high)
+    for row in model.coefficients_.rows(level):
+        words = effect_text(row, level)
+        yield Row(section, row.covariate, words, row.rate_ratio, row.low, row.high)
     if references(model):
         yield Row(section, "reference", references(model))
 
@@ -103,7 +103,9 @@ def _with_band(value: float, limits: dict[str, float], level: float) -> str:
     return f"{estimate(value)} ({percent(level)} band {low} to {high})"
 
 
-def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) -> Iterator[Row]:
+def _rate_rows(
+    model: PanelEstimator, section: str, total: float, curves: Curves | None
+) -> Iterator[Row]:
     """Average, lowest and highest rate of the window."""
     unit, (start, end) = model.time_unit_, model.window_
     average = total / (end - start)
@@ -123,13 +125,13 @@ def _rate_rows(model: Any, section: str, total: float, curves: Curves | None) ->
         yield Row(section, "range of the rate", text, low=float(rate[low]), high=float(rate[high]))
 
 
-def _when(model: Any, time: float) -> str:
+def _when(model: PanelEstimator, time: float) -> str:
     """A time, with its date where the data had dates."""
     text, date = moment(time, model.time_unit_), TimeAxis.of(model).date(time)
     return text if date is None else f"{text} ({date})"
 
 
-def _crude_row(model: Any, section: str, average: float) -> Iterator[Row]:
+def _crude_row(model: PanelEstimator, section: str, average: float) -> Iterator[Row]:
     """Events divided by time at risk, where it is not about the average rate, and why not."""
     known = model.data_summary_
     at_risk, events = known.get("exposure_time", 0.0), known.get("n_events", 0)
@@ -147,7 +149,7 @@ def _crude_row(model: Any, section: str, average: float) -> Iterator[Row]:
     yield Row(section, "crude rate", text + _why_crude(model, crude, average, own), crude)
 
 
-def _why_crude(model: Any, crude: float, average: float, expected: float) -> str:
+def _why_crude(model: PanelEstimator, crude: float, average: float, expected: float) -> str:
     """Why a crude rate is not the average rate; `expected` is that of average subjects' own times.
 
     From the average to the expected rate times are weighted by who was there to be seen, from the
@@ -164,8 +166,11 @@ def _why_crude(model: Any, crude: float, average: float, expected: float) -> str
 # -- the curve ------------------------------------------------------------------------------
 
 
-def _curve_rows(model: Any) -> Iterator[Row]:
+def _curve_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
     section, unit = "Shape of the curve", model.time_unit_
+    for name, meaning, value, low, high in model.curve_parameters(level):
+        text = f"{number(value)} ({percent(level)} interval {number(low)} to {number(high)})"
+        yield Row(section, name, f"{text}; {meaning}", value, low, high)
     if isinstance(model, GaussianProcessModel):
         yield _length_scale_row(model, section)
         level = model.mean_**2 + model.variance_

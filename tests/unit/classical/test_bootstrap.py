@@ -8,7 +8,7 @@ import gp4c
 from classical_panels import panel_of, random_rows, toy
 from gp4c.classical import bootstrap as module
 from gp4c.classical.bootstrap import resampled_weights
-from gp4c.classical.homogeneous import HomogeneousPoisson
+from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
 from gp4c.classical.smoothed.local_em import LocalEM
 from gp4c.classical.step_functions.step import NPMLE, NPMPLE, NPMPLGF
 from gp4c.exceptions import ConvergenceWarning, NotFittedError

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 import gp4c
 from classical_panels import random_panel, toy
-from gp4c.classical.homogeneous import HomogeneousPoisson
+from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
 from gp4c.classical.smoothed.local_em import LocalEM
 from gp4c.classical.step_functions.step import NPMLE, NPMPLE, NPMPLGF
 

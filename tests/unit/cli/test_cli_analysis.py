@@ -1,4 +1,4 @@
-"""`gp4c compare`, `forecast` and `report`: the library's numbers, said in one place."""
+"""`gp4c compare`, `forecast`, `report`, `describe --by`: the library's numbers in one place."""
 
 import json
 import re
@@ -255,3 +255,34 @@ def test_the_report_of_a_saved_fit_says_what_it_can(saved, workplace):
     text = (workplace / "results" / "report.html").read_text(encoding="utf-8")
     assert re.findall(r'<section id="(\w+)"', text) == ["results", "models", "method", "reproduce"]
     assert f"{saved.cumulative(saved.window_[1]):#.3g}" in text
+
+
+# -- describe by groups -------------------------------------------------------------------------
+
+
+def test_describe_by_groups_says_what_the_library_says():
+    table = gp4c.load_dataset("bladder").table(by="treatment")
+    done = run("describe bladder --by treatment")
+    assert (done.exit_code, done.stdout.strip()) == (0, str(table).strip())
+    rows = json.loads(run("describe bladder --by treatment --json").stdout)["rows"]
+    assert rows == json.loads(table.to_frame().to_json(orient="records", double_precision=15))
+    printed = run("describe bladder --by treatment --csv").stdout
+    assert printed.splitlines()[0] == "quantity,statistic,placebo,thiotepa,all"
+    assert run("describe bladder --json --csv").exit_code == 2
+
+
+def test_describe_by_groups_writes_its_table(workplace):
+    assert run("describe bladder --by treatment --out results").exit_code == 0
+    names = sorted(p.name for p in (workplace / "results").iterdir())
+    assert names == ["panel.png", "summary.csv", "table.csv"]
+
+
+def test_describe_in_json_has_the_summary():
+    found = json.loads(run("describe bladder --json").stdout)
+    assert {"quantity": "events", "value": 402} in found["rows"]
+
+
+def test_describe_refuses_a_column_that_is_not_there():
+    done = run("describe bladder --by arm")
+    assert done.exit_code == 2
+    assert "there is no covariate 'arm' to group by" in done.stderr

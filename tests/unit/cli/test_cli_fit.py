@@ -199,3 +199,17 @@ def test_file_names_of_groups_are_plain_and_different():
     ]
     many = _file_names(["x", "x", "X", "x-2", "x"])
     assert len({name.casefold() for name in many}) == len(many)
+
+
+def test_the_help_names_every_estimator():
+    from gp4c.cli.options.estimator_options import estimator_names
+
+    words = run("fit --help").stdout.replace("│", " ").split()
+    assert {name.strip(".,;") for name in words} >= set(estimator_names()) >= {"gp4c", "hpp"}
+
+
+def test_an_unknown_estimator_is_refused_with_the_known_ones_before_the_table_is_read():
+    done = run("fit no-such-file.csv --model magic")
+    assert done.exit_code == 2
+    said = " ".join(done.stderr.replace("│", " ").split())
+    assert "'magic' is not one of gp4c, gp4cw, hpp" in said

@@ -9,8 +9,7 @@ import warnings
 import pytest
 
 from gp4c.cli.guard import guarded
-from gp4c.cli.progress import working
-from gp4c.cli.reproduce import _showing
+from gp4c.cli.progress import counting, working
 
 
 class Terminal(io.StringIO):
@@ -42,14 +41,14 @@ def test_nothing_is_shown_to_those_who_want_quiet(monkeypatch):
     terminal = watched(monkeypatch)
     with working("reading", quiet=True) as say:
         say("fitting")
-    with _showing(True) as update:
+    with counting(True, "trials") as update:
         update(1, 2, "half")
     assert terminal.getvalue() == ""
 
 
-def test_the_bar_of_reproduce_counts_trials(monkeypatch):
+def test_the_bar_counts(monkeypatch):
     terminal = watched(monkeypatch)
-    with _showing(False) as update:
+    with counting(False, "trials") as update:
         update(3, 7, "Table 1")
     assert "3/7" in terminal.getvalue()
     assert "Table 1" in terminal.getvalue()

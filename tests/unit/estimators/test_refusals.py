@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gp4c
-from gp4c.classical import homogeneous
+from gp4c.classical.parametric import homogeneous
 from gp4c.exceptions import ConvergenceWarning, GP4CWarning, PanelDataError
 
 

@@ -1,76 +1,15 @@
-"""What a model file may hold: each kind of value at the edge of what is allowed."""
+"""What a model file may hold: result classes and the fitted attributes of estimators."""
 
 import math
 
-import numpy as np
 import pytest
 
-from gp4c.files import saved_schema as schema
-
-
-@pytest.mark.parametrize("value", [(0.0, 1.0), (-5, 3), (-1e300, 1e300), (0, 5e-324)])
-def test_windows(value):
-    assert schema.window(value, {}) is None
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        (-math.inf, 1.0), (0.0, math.inf), (1.0, 1.0), (2.0, 1.0), (math.nan, 1.0), (0.0, math.nan),
-        (0.0,), (0.0, 1.0, 2.0), ("0", "1"), [0.0, 1.0], None,
-    ],
-)  # fmt: skip
-def test_no_windows(value):
-    assert schema.window(value, {}) == "is not a window of time"
-
-
-@pytest.mark.parametrize(
-    ("positions", "wrong"),
-    [
-        ([0, 0, 0], None),  # all rows of the first subject
-        ([2, 2], None),
-        ([0, 1, 2], None),
-        ([], None),
-        ([0, 3], "points outside its array"),
-        ([-1, 0], "points outside its array"),
-    ],
-)
-def test_positions_stay_in_their_array(positions, wrong):
-    check = schema.index("P", into="K")
-    assert check(np.array(positions, dtype=np.int64), {"K": 3}) == wrong
-
-
-@pytest.mark.parametrize(
-    ("options", "good", "bad"),
-    [
-        ({}, [0.0, -1.0], [math.inf, math.nan]),
-        ({"positive": True}, [1e-300], [0.0, -1.0, math.inf, math.nan]),
-        ({"infinite": True}, [0.0, math.inf, -math.inf], [math.nan]),
-        ({"infinite": True, "nan": True}, [0.0, math.inf, math.nan], []),
-        ({"positive": True, "infinite": True}, [math.inf, 3.0], [-math.inf, 0.0, math.nan]),
-    ],
-)
-def test_numbers_alone_and_in_arrays(options, good, bad):
-    alone, many = schema.number(**options), schema.array("n", **options)
-    for value in good:
-        assert alone(value, {}) is None
-        assert many(np.array([1.0, value]), {}) is None
-    for value in bad:
-        assert alone(value, {}) is not None
-        assert many(np.array([1.0, value]), {}) is not None
-    assert alone(True, {}) == alone("1", {}) == "is not a number"
-
-
-def test_sizes_with_one_name_are_one_size():
-    check, sizes = schema.array("K", "M"), {}
-    assert check(np.zeros((2, 3)), sizes) is None
-    assert schema.array("M")(np.zeros(3), sizes) is None
-    assert schema.array("M")(np.zeros(2), sizes) == "has 2 values instead of 3"
-    assert schema.array("M")(np.zeros((3, 1)), sizes) == "has 2 axes instead of 1"
+from gp4c.files.saved_schema import FIELDS
+from gp4c.parts import estimators
 
 
 def of(name, field, value, sizes=None):
-    return schema.FIELDS[name][field](value, {} if sizes is None else sizes)
+    return FIELDS[name][field](value, {} if sizes is None else sizes)
 
 
 def test_results_of_samplers_have_no_finite_limits_where_a_run_may_have_none():
@@ -82,12 +21,13 @@ def test_results_of_samplers_have_no_finite_limits_where_a_run_may_have_none():
     assert of("CurveDraws", "groups", ()) == "is not a list of values"
 
 
-def test_a_posterior_has_a_component():
-    assert of("Posterior", "components", ()) == "is not a list of values"
-    assert of("Component", "length_scale", 0.0) == "is not positive"
-    assert of("Component", "kernel", "rbf") == "is none of the known choices"
+def test_a_posterior_has_a_prior_that_is_known():
+    assert of("Posterior", "length_scale", 0.0) == "is not positive"
+    assert of("Posterior", "kernel", "rbf") == "is none of the known choices"
 
 
-@pytest.mark.parametrize("name", ["NPMLE", "NPMPLE", "NPMPLGF", "LocalEM", "HomogeneousPoisson"])
-def test_states_of_classical_estimators_have_what_all_have(name):
-    assert {"window_", "time_unit_", "subjects_"} <= set(schema.STATES[name])
+@pytest.mark.parametrize("kind", list(estimators()), ids=lambda kind: kind.__name__)
+def test_estimators_save_what_all_have_and_what_they_add(kind):
+    found = set(kind.saved_attributes())
+    assert {"window_", "time_unit_", "subjects_"} < found
+    assert found >= set(kind.saved)

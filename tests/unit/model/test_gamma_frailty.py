@@ -17,6 +17,7 @@ from gp4c.model.gamma_frailty import (
     refine_variance,
     variance_score,
 )
+from gp4c.model.laws import EFFECTS
 
 
 def one(value):
@@ -49,6 +50,18 @@ def test_marginal_and_posterior_mean_agree_with_integration(variance, events, ex
     assert_allclose(ours, np.log(integral), rtol=1e-8, atol=1e-8)
     mean = by_integration(variance, events, exposure, power=1) / integral
     assert_allclose(frailty_mean(variance, one(events), one(exposure))[0], mean, rtol=1e-8)
+
+
+@pytest.mark.parametrize("variance", [0.05, 0.7, 20.0])
+def test_the_law_of_effects_has_the_same_integral(variance):
+    """Two routes: one α and exact digits as v → 0 here, many α and pooled subjects there."""
+    events, exposure = np.array([0.0, 1.0, 9.0, 300.0]), np.array([0.4, 3.0, 2.0, 120.0])
+    psi = np.full((1, 1), -np.log(variance))
+    theirs = EFFECTS["gamma"].closed_form_each(events, exposure[:, None], psi)[:, 0]
+    assert_allclose(log_marginal(variance, events, exposure), theirs, rtol=1e-11)
+    assert_allclose(
+        frailty_mean(variance, events, exposure), EFFECTS["gamma"].mean(psi[:, 0], events, exposure)
+    )
 
 
 def exact_marginal(variance, events, exposure):

@@ -1,4 +1,4 @@
-"""A law and a kernel from outside the package, through the API, the command line and the report."""
+"""Parts from outside the package, through the API, the command line and the report."""
 
 import json
 from types import SimpleNamespace
@@ -17,15 +17,17 @@ def parts():
     import sys
     from pathlib import Path
 
+    from gp4c.estimators.base import ESTIMATORS
     from gp4c.model.kernels import KERNELS
     from gp4c.model.laws import LAWS
 
     sys.path.insert(0, str(Path(__file__).parent))
-    known = set(LAWS), set(KERNELS)
+    registries = LAWS, KERNELS, ESTIMATORS
+    known = [set(registry) for registry in registries]
     yield importlib.import_module("toy_parts")
     sys.path.pop(0)
     sys.modules.pop("toy_parts")
-    for registry, before in zip((LAWS, KERNELS), known, strict=True):
+    for registry, before in zip(registries, known, strict=True):
         for name in set(registry) - before:
             del registry[name]
 
@@ -73,6 +75,59 @@ def test_the_command_line_finds_parts_by_their_entry_points(parts, panel, tmp_pa
     )
     assert page.exit_code == 0, page.output
     assert "a toy" in next((tmp_path / "page").glob("*.html")).read_text()
+
+
+@pytest.fixture
+def command_line(parts, panel, tmp_path, monkeypatch):
+    """The command line with a table in the folder, and the toys as somebody's entry point."""
+    from gp4c.cli.program import app
+
+    entry = SimpleNamespace(name="toys", load=lambda: parts)
+    monkeypatch.setattr("gp4c.parts.entry_points", lambda group: [entry])
+    monkeypatch.chdir(tmp_path)
+    panel.to_frame().to_csv("visits.csv", index=False)
+    return lambda words: CliRunner().invoke(app, words.split())
+
+
+def test_an_estimator_of_another_package_is_fitted_saved_and_described(parts, panel, tmp_path):
+    model = parts.WeibullMoments().fit(panel)
+    # two equations, two unknowns: as many events are expected as were seen
+    rows = panel.exposure * model.expected_counts(panel.start, panel.stop)
+    assert_allclose(rows.sum(), panel.n_events)
+    model.save(tmp_path / "toy.json")
+    again = gp4c.load_model(tmp_path / "toy.json")
+    assert type(again) is parts.WeibullMoments
+    assert again.cumulative(50.0) == model.cumulative(50.0)
+    assert again.score(panel) == model.score(panel)
+    assert "Weibull growth" in str(again.summary())
+    assert again.forecast(50.0, 60.0, random_state=1).mean > 0
+
+
+def test_the_command_line_takes_an_estimator_of_another_package(command_line, tmp_path):
+    done = command_line("fit visits.csv --model toy-weibull --out out")
+    assert done.exit_code == 0, done.output
+    assert "Weibull growth" in done.output
+    assert (tmp_path / "out" / "curves.csv").is_file()
+    page = command_line("report visits.csv --model toy-weibull --out page -q")
+    assert page.exit_code == 0, page.output
+    assert "matched to two moments (a toy)" in (tmp_path / "page" / "report.html").read_text()
+    ahead = command_line("forecast out/fit.json --to 60 --json")
+    assert ahead.exit_code == 0, ahead.output
+    wrong = command_line("fit visits.csv --model toy-weibull --effect gamma")
+    assert wrong.exit_code == 2
+    assert "takes --effect auto, none" in wrong.output
+
+
+def test_a_file_with_values_that_the_estimator_does_not_expect_is_refused(parts, panel):
+    model = parts.WeibullMoments().fit(panel)
+    model.power_ = -1.0
+    with pytest.raises(gp4c.exceptions.ModelFileError, match="'power_' is not positive"):
+        model.save("nowhere.json")
+
+
+def test_two_estimators_cannot_share_a_name_in_files(parts):
+    with pytest.raises(TypeError, match="there is an estimator GP4C in gp4c"):
+        type("GP4C", (gp4c.HomogeneousPoisson,), {"title": "another", "__module__": "elsewhere"})
 
 
 def test_an_unknown_law_is_refused_with_the_known_ones():

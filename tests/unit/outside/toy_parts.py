@@ -6,6 +6,8 @@ import numpy as np
 from scipy.special import gammaln
 from scipy.stats import nbinom
 
+from gp4c.classical.plug_in import PlugInEstimator
+from gp4c.files import kinds
 from gp4c.model.kernels import Kernel
 from gp4c.model.laws import CountLaw, Parameter
 
@@ -61,3 +63,49 @@ class RationalQuadratic(Kernel):
 
     def __call__(self, distance, length_scale):
         return (1.0 + (distance / length_scale) ** 2 / 4.0) ** -2
+
+
+class WeibullMoments(PlugInEstimator):
+    """Λ(t) = a tᵇ through the mean counts by the middle and by the end of the window.
+
+    Estimating by two moments takes no iteration: everything else comes from the base class.
+    """
+
+    name = "toy-weibull"
+    title = "Weibull growth from two moments (a toy)"
+    method_text = "A Weibull growth curve was matched to two moments (a toy)."
+    saved = {"scale_": kinds.number(positive=True), "power_": kinds.number(positive=True)}  # noqa: RUF012
+
+    def __init__(self, *, middle=0.5):
+        self.middle = middle
+
+    def _check_parameters(self):
+        if not 0 < self.middle < 1:
+            raise ValueError(f"middle must be between 0 and 1, not {self.middle!r}")
+
+    def fit(self, panel, y=None):
+        self._check_parameters()
+        with self._whole_fit(panel):
+            self._begin_fit(panel)
+            # events are spread evenly over their intervals
+            start, end = panel.window
+            time = start + self.middle * (end - start)
+            shares = np.clip((time - panel.start) / (panel.stop - panel.start), 0, 1)
+            by_then, all_events = float(shares @ panel.count), float(panel.n_events)
+            self.power_ = np.log(by_then / all_events) / np.log(self.middle)
+            spans = (panel.stop - start) ** self.power_ - (panel.start - start) ** self.power_
+            self.scale_ = all_events / float(panel.exposure @ spans)
+            expected = panel.exposure * self.scale_ * spans
+            self.objective_ = float(panel.count @ np.log(expected) - expected.sum())
+            self._end_fit(panel)
+        return self
+
+    def _cumulative(self, times):
+        return self.scale_ * np.maximum(times - self.window_[0], 0.0) ** self.power_
+
+    def intensity(self, t, *, extrapolate=False):
+        def rate(times):
+            since = np.maximum(times - self.window_[0], 1e-9)
+            return self.scale_ * self.power_ * since ** (self.power_ - 1)
+
+        return self._evaluate(t, rate, extrapolate)

@@ -14,22 +14,18 @@ from gp4c.posterior.forecasting import (
     expected_integrals,
     integral_draws,
 )
-from gp4c.posterior.mixture import Component, Posterior
+from gp4c.posterior.sparse_posterior import Posterior
 from tolerances import CLOSED_FORM, ROUNDING, STANDARD_ERRORS
 
 WINDOW = (10.0, 20.0)
 
 
-def posterior(length_scale=0.4, weights=(1.0,), seed=1, size=8):
-    """Mixture with random q on the window (10, 20]."""
+def posterior(length_scale=0.4, seed=1, size=8):
+    """Random q on the window (10, 20]."""
     rng = np.random.default_rng(seed)
-    parts = []
-    for weight in weights:
-        root = 0.2 * np.tril(rng.normal(size=(size, size)))
-        mean = 0.5 * rng.normal(size=size)
-        z = np.linspace(0.0, 1.0, size)
-        parts.append(Component(weight, "se", length_scale, 0.3, 0.9, z, mean, root))
-    return Posterior(tuple(parts), WINDOW, rate=4.0)
+    root = 0.2 * np.tril(rng.normal(size=(size, size)))
+    mean, z = 0.5 * rng.normal(size=size), np.linspace(0.0, 1.0, size)
+    return Posterior("se", length_scale, 0.3, 0.9, z, mean, root, WINDOW, rate=4.0)
 
 
 def dense_paths(component, times, size, rng):
@@ -50,7 +46,7 @@ def test_integrals_beyond_the_window_have_the_law_of_the_dense_process(start, st
     ours = integral_draws(law, np.array([start]), np.array([stop]), size, rng)[:, 0]
     x, w = np.polynomial.legendre.leggauss(60)
     times = law.unit((start + stop) / 2 + (stop - start) / 2 * x)
-    paths = dense_paths(law.components[0], times, size, rng)
+    paths = dense_paths(law, times, size, rng)
     theirs = law.scale * ((stop - start) / 2 * w) @ paths**2
     assert stats.ks_2samp(ours, theirs).pvalue > 1e-3
     error = np.hypot(ours.std(), theirs.std()) / np.sqrt(size)
@@ -60,7 +56,7 @@ def test_integrals_beyond_the_window_have_the_law_of_the_dense_process(start, st
 
 
 def test_held_rates_are_the_ends_rates(rng):
-    law = posterior(weights=(0.4, 0.6))
+    law = posterior()
     start, stop = np.array([22.0, 5.0, 15.0]), np.array([27.0, 8.0, 25.0])
     draws = integral_draws(law, start, stop, 20_000, rng, beyond="hold")
     ends = law.intensity(np.array(WINDOW))

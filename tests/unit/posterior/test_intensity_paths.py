@@ -5,7 +5,7 @@ import pytest
 
 import gp4c
 from gp4c.posterior.forecasting import intensity_paths
-from gp4c.posterior.mixture import Component, Posterior
+from gp4c.posterior.sparse_posterior import Posterior
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def test_a_path_is_the_same_whatever_else_is_asked_for(model):
 def test_any_root_of_the_covariance_gives_the_same_law(sign):
     inducing = np.linspace(0.0, 1.0, 5)
     root = sign * (0.4 * np.eye(5) + 0.2 * np.tri(5, k=-1))
-    part = Component(1.0, "se", 0.4, 0.6, 0.8, inducing, np.full(5, 0.3), root)
-    posterior, times, n = Posterior((part,), (0.0, 10.0), 20.0), np.array([0.7, 5.0, 9.0]), 40_000
+    mean, times, n = np.full(5, 0.3), np.array([0.7, 5.0, 9.0]), 40_000
+    posterior = Posterior("se", 0.4, 0.6, 0.8, inducing, mean, root, (0.0, 10.0), 20.0)
     paths = intensity_paths(posterior, times, n, np.random.SeedSequence(5))
     error = paths.std(axis=0) / np.sqrt(n)
     assert np.all(np.abs(paths.mean(axis=0) - posterior.intensity(times)) < 5 * error)

@@ -12,9 +12,10 @@ from scipy.special import logsumexp
 from scipy.stats import norm
 
 import gp4c
+from gp4c.model.laws import EFFECTS
 from gp4c.posterior.joint_score import CountLaw, joint_log_likelihood
-from gp4c.posterior.mixture import Component, Posterior
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
+from gp4c.posterior.sparse_posterior import Posterior
 from tolerances import STANDARD_ERRORS
 
 START, STOP = np.array([0.0, 0.5, 1.0, 2.5]), np.array([1.0, 1.5, 2.5, 4.0])
@@ -22,16 +23,16 @@ WINDOW, RATE = (0.0, 4.0), 6.0
 N_DRAWS = 4000
 LAWS = {
     "poisson": {},
-    "gamma": {"effect": "gamma", "shape": 0.7},
-    "weights": {"effect": "weight", "weights": np.array([0.4, 2.0, 1.0])},
+    "gamma": {"effect": EFFECTS["gamma"], "psi": np.log([0.7])},
+    "weights": {"effect": EFFECTS["weight"], "weights": np.array([0.4, 2.0, 1.0])},
 }
 every_law = pytest.mark.parametrize("name", sorted(LAWS))
 
 
-def component(weight: float = 1.0, mean: float = 0.8, spread: float = 0.5) -> Component:
+def smooth(mean: float = 0.8, spread: float = 0.5) -> Posterior:
     """Two inducing inputs and a smooth kernel: f is a function of two numbers."""
     centre, root = np.array([0.2, -0.6]), spread * np.array([[1.0, 0.0], [0.4, 0.9]])
-    return Component(weight, "se", 40.0, 0.5, mean, np.array([0.0, 1.0]), centre, root)
+    return Posterior("se", 40.0, 0.5, mean, np.array([0.0, 1.0]), centre, root, WINDOW, RATE)
 
 
 def rows(times: float = 1.0) -> ScoredRows:
@@ -44,23 +45,20 @@ def rows(times: float = 1.0) -> ScoredRows:
 
 
 def by_quadrature(posterior: Posterior, law: CountLaw) -> float:
-    """The trapezoid rule in the two directions of each component."""
-    nodes = np.linspace(-6.0, 6.0, 481)
-    values = []
-    for c, integrals, grid in posterior.integrators(START, STOP):
-        mean, factor, _ = c.spread(grid.nodes)
-        assert factor.shape[1] == 2
-        xi = np.array(list(itertools.product(nodes, repeat=2))).T
-        logs = norm.logpdf(xi).sum(axis=0) + 2 * np.log(nodes[1] - nodes[0])
-        masses = posterior.rate * integrals.apply((mean[:, None] + factor @ xi) ** 2)
-        values.append(np.log(c.weight) + logsumexp(law.log_likelihood(masses.T) + logs))
-    return float(logsumexp(values))
+    """The trapezoid rule in both directions of ξ."""
+    nodes, integrals = np.linspace(-6.0, 6.0, 481), posterior.integrals(START, STOP)
+    mean, factor, _ = posterior.spread(integrals.grid.nodes)
+    assert factor.shape[1] == 2
+    xi = np.array(list(itertools.product(nodes, repeat=2))).T
+    logs = norm.logpdf(xi).sum(axis=0) + 2 * np.log(nodes[1] - nodes[0])
+    masses = posterior.rate * integrals.apply((mean[:, None] + factor @ xi) ** 2)
+    return float(logsumexp(law.log_likelihood(masses.T) + logs))
 
 
 @every_law
 @pytest.mark.parametrize("times", [1.0, 30.0])
-def test_the_score_is_the_integral_over_f(name: str, times: float) -> None:
-    posterior = Posterior((component(0.3), component(0.7, mean=1.3, spread=0.3)), WINDOW, RATE)
+@pytest.mark.parametrize("posterior", [smooth(), smooth(1.3, 0.3)], ids=["wide", "narrow"])
+def test_the_score_is_the_integral_over_f(name: str, times: float, posterior: Posterior) -> None:
     law = CountLaw(rows(times), **LAWS[name])
     rng = np.random.default_rng(1)
     ours, error = joint_log_likelihood(posterior, START, STOP, law, N_DRAWS, rng)
@@ -92,7 +90,7 @@ def test_the_information_is_the_curvature_where_counts_are_as_expected(effect: s
     seen = rows()
     expected = seen.exposure * masses[seen.interval]
     as_expected = ScoredRows(expected, seen.exposure, seen.subject, seen.interval, 3)
-    law = CountLaw(as_expected, effect, 0.7 if effect else np.inf)
+    law = CountLaw(as_expected, EFFECTS[effect], np.log([0.7]) if effect else np.zeros(0))
     _, information = law.slope_and_information(masses, jacobian)
     for k, step in enumerate(1e-6 * np.eye(3)):
         slopes = [
@@ -100,18 +98,6 @@ def test_the_information_is_the_curvature_where_counts_are_as_expected(effect: s
         ]
         assert_allclose(-(slopes[0] - slopes[1]) / 2e-6, information[k], rtol=1e-5, atol=1e-8)
     assert np.all(np.linalg.eigvalsh(information) > -1e-10)
-
-
-def test_components_far_behind_are_left_at_laplaces_value() -> None:
-    one = Posterior((component(1.0),), WINDOW, RATE)
-    hopeless = component(1e-9, mean=40.0, spread=0.01)
-    two = Posterior((component(1.0), hopeless), WINDOW, RATE)
-    law = CountLaw(rows())
-    scores = [
-        joint_log_likelihood(p, START, STOP, law, N_DRAWS, np.random.default_rng(5))[0]
-        for p in (one, two)
-    ]
-    assert_allclose(*scores, rtol=1e-9)
 
 
 @pytest.mark.parametrize("effect", [None, "gamma"])
@@ -129,8 +115,8 @@ def test_models_score_as_the_mean_over_draws_where_that_is_accurate(effect: str 
 
 
 def test_counts_where_f_is_zero_have_a_finite_score() -> None:
-    nowhere = replace(component(mean=0.0), mean=np.zeros(2), root=np.zeros((2, 2)))
+    nowhere = replace(smooth(0.0), mean=np.zeros(2), root=np.zeros((2, 2)))
     law, rng = CountLaw(rows()), np.random.default_rng(0)
-    score, _ = joint_log_likelihood(Posterior((nowhere,), WINDOW, RATE), START, STOP, law, 64, rng)
+    score, _ = joint_log_likelihood(nowhere, START, STOP, law, 64, rng)
     assert np.isfinite(score)
     assert score < -1000

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.bootstrap import BootstrapEstimator, Draw
 from gp4c.classical.panel_rows import PanelRows
@@ -22,8 +22,10 @@ from gp4c.classical.smoothed.local_em_steps import (
     published_iteration,
 )
 from gp4c.classical.smoothed.smoothing import Smoother, intensity_at
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_choice
 from gp4c.exceptions import ConvergenceWarning, GP4CWarning
+from gp4c.files import kinds
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -34,6 +36,12 @@ SMALLEST_SHARE, LARGEST_SHARE = 0.02 / 60.0, 60.0**-0.5
 N_BANDWIDTHS = 15
 #: cross-validation needs the score to a fraction of a nat, not the fixed point to rounding
 _CV_TOL, _CV_STEPS = 1e-6, 60
+
+
+def _a_draw(value: object, sizes: kinds.Sizes) -> str | None:
+    """Check the bandwidths of bootstrap samples, (B,), or their curves, (B, L)."""
+    shape = ("B", "L") if isinstance(value, np.ndarray) and value.ndim == 2 else ("B",)
+    return kinds.array(*shape)(value, sizes)
 
 
 class LocalEM(BootstrapEstimator):
@@ -109,7 +117,15 @@ class LocalEM(BootstrapEstimator):
     processes with panel count data, UAI (for the folds, the grid and the early stop).
     """
 
+    name = "local-em"
     title = "smooth event rate by local EM (Gaussian kernel)"
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "bandwidth_": kinds.number(positive=True), "points_": kinds.array("points"),
+        "density_": kinds.array("L"), "at_risk_": kinds.array("L"),
+        "bandwidths_": kinds.Sometimes(kinds.array("candidates")),
+        "cv_scores_": kinds.Sometimes(kinds.array("candidates", infinite=True, nan=True)),
+        "bootstrap_": kinds.Sometimes(kinds.dict_of(_a_draw)),
+    }  # fmt: skip
     method_text = (
         "The event rate was estimated by local EM: the events of each interval are spread over "
         "time according to the current rate and smoothed with a Gaussian kernel, in turn (Fan, "
@@ -253,7 +269,7 @@ class LocalEM(BootstrapEstimator):
         time = np.where(train.time_at_risk > 0.0, train.time_at_risk, 1.0)
         return np.asarray(self._floor_events * train.length / time, dtype=np.float64)
 
-    def _fold_of_subjects(self, rows: PanelRows) -> np.ndarray[Any, np.dtype[np.intp]]:
+    def _fold_of_subjects(self, rows: PanelRows) -> NDArray[np.intp]:
         """Fold of each subject of the rows, (K,)."""
         n = rows.n_subjects
         n_splits = min(int(self.n_splits), n)
@@ -286,7 +302,7 @@ class LocalEM(BootstrapEstimator):
 
     # -- curves -------------------------------------------------------------------------------
 
-    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Any:
+    def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
         """λ(t), in events per unit of time and exposure.
 
         Parameters

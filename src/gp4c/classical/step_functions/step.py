@@ -78,6 +78,7 @@ class NPMPLE(StepEstimator):
     panel count data, Annals of Statistics 28, 779-814.
     """
 
+    name = "npmple"
     title = "mean number of events, nonparametric pseudo-likelihood (step function)"
     method_text = (
         "The mean number of events was estimated by the nonparametric maximum pseudo-likelihood "
@@ -168,6 +169,7 @@ class NPMLE(StepEstimator):
     maximum likelihood estimator from censored data, J. Am. Stat. Assoc. 92, 945-959 (for ICM).
     """
 
+    name = "npmle"
     title = "mean number of events, nonparametric maximum likelihood (step function)"
     method_text = (
         "The mean number of events was estimated by nonparametric maximum likelihood for a "
@@ -196,8 +198,8 @@ class NPMLE(StepEstimator):
         check_positive("tol", self.tol)
         if self.max_iter is not None:
             check_positive("max_iter", self.max_iter)
-        if self.effect == "gamma" and self.method != "newton":
-            raise ValueError(f"effect='gamma' needs method='newton', not {self.method!r}")
+        if self.effect is not None and self.method != "newton":
+            raise ValueError(f"effect={self.effect!r} needs method='newton', not {self.method!r}")
 
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:
         return (self._poisson if self.effect is None else self._gamma)(rows, weights)
@@ -287,6 +289,7 @@ class NPMPLGF(StepEstimator):
     estimation of panel count data, Biometrics 59, 1099-1106.
     """
 
+    name = "npmplgf"
     title = "mean number of events, pseudo-likelihood with gamma frailty (step function)"
     method_text = (
         "The mean number of events was estimated by nonparametric maximum pseudo-likelihood with "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import Floats
 from gp4c.data.checks import plural
 from gp4c.exceptions import ConvergenceWarning, GP4CWarning, NoIntensityError
+from gp4c.files import kinds
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -42,6 +44,11 @@ class StepEstimator(BootstrapEstimator):
     """
 
     is_step = True
+    saved: ClassVar[Mapping[str, kinds.Check]] = {
+        "times_": kinds.array("L"), "values_": kinds.array("L"),
+        "n_left_out_": kinds.Sometimes(kinds.COUNT),
+        "bootstrap_": kinds.Sometimes(kinds.dict_of(kinds.array("B", "L"))),
+    }  # fmt: skip
 
     times_: Floats
     values_: Floats
@@ -54,9 +61,6 @@ class StepEstimator(BootstrapEstimator):
 
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:
         raise NotImplementedError
-
-    def _check_parameters(self) -> None:
-        """Check constructor arguments; part of every fit."""
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
         """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it)."""
@@ -102,7 +106,7 @@ class StepEstimator(BootstrapEstimator):
         kind: str = "pointwise",
         *,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> NoReturn:
         """Raise :class:`~gp4c.exceptions.NoIntensityError`: a step function has no rate."""
         self.intensity(t)
 

@@ -34,8 +34,10 @@ def backtest(
     ],
     origins: Annotated[int, typer.Option(min=1, help="How many forecasts, a horizon apart.")] = 6,
     model: Annotated[
-        list[Estimator] | None,
-        typer.Option("--model", help="Model to test; may be repeated. gp4c if absent."),
+        list[str] | None,
+        typer.Option(
+            "--model", metavar="NAME", help="Model to test; may be repeated. gp4c if absent."
+        ),
     ] = None,
     effect: EffectOption = Effect.AUTO,
     bursts: BurstsOption = "auto",
@@ -57,8 +59,8 @@ def backtest(
     import gp4c
 
     panel = with_covariates(read_source(file, table), formula, table.drop_missing)
-    chosen = model or [Estimator.GP4C]
-    models = {str(kind): make_estimator(kind, effect, bursts, seed, formula) for kind in chosen}
+    chosen = model or [Estimator.GP4C.value]
+    models = {kind: make_estimator(kind, effect, bursts, seed, formula) for kind in chosen}
     with working("testing", quiet=as_json) as say:
         found = gp4c.backtest(
             models, panel, horizon, origins, level=level, random_state=seed, progress=say

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 if TYPE_CHECKING:
     from gp4c.data.formulas.formula import FormulaDesign
+    from gp4c.estimators.base import PanelEstimator
 
 CovariateOption: TypeAlias = Annotated[
     list[str] | None,
@@ -20,7 +21,7 @@ CovariateOption: TypeAlias = Annotated[
 ]
 
 
-def chosen_covariates(model: Any, texts: list[str] | None) -> dict[str, Any] | None:
+def chosen_covariates(model: PanelEstimator, texts: list[str] | None) -> dict[str, object] | None:
     """Turn ``NAME=VALUE`` texts into values of the kind that the fit knows.
 
     Parameters
@@ -38,10 +39,10 @@ def chosen_covariates(model: Any, texts: list[str] | None) -> dict[str, Any] | N
         return None
     from gp4c.exceptions import PanelDataError
 
-    effects = getattr(model, "coefficients_", None)
+    effects = model.coefficients_
     if effects is None:
         raise PanelDataError("--covariate needs a fit with covariates: gp4c fit --formula ...")
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, object] = {}
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
         if not name or not value:
@@ -55,9 +56,9 @@ def chosen_covariates(model: Any, texts: list[str] | None) -> dict[str, Any] | N
     return chosen
 
 
-def say_averages(model: Any, chosen: dict[str, Any] | None) -> None:
+def say_averages(model: PanelEstimator, chosen: dict[str, object] | None) -> None:
     """Tell on stderr which covariates are at their average: nobody chose that."""
-    effects = getattr(model, "coefficients_", None)
+    effects = model.coefficients_
     left = [] if effects is None else [n for n in effects.design.columns if n not in (chosen or {})]
     if left:
         typer.echo(
@@ -65,7 +66,7 @@ def say_averages(model: Any, chosen: dict[str, Any] | None) -> None:
         )
 
 
-def _value(design: FormulaDesign, name: str, text: str) -> Any:
+def _value(design: FormulaDesign, name: str, text: str) -> object:
     """A level of a category, or a number."""
     from gp4c.data.checks import unknown_name
     from gp4c.exceptions import PanelDataError
@@ -84,7 +85,7 @@ def _value(design: FormulaDesign, name: str, text: str) -> Any:
     return number
 
 
-def _level(design: FormulaDesign, name: str, text: str) -> Any:
+def _level(design: FormulaDesign, name: str, text: str) -> object:
     """The level that is written so, or is the same number."""
     from gp4c.exceptions import PanelDataError
 

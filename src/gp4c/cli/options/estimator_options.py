@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 #: subject bootstraps behind the bands of estimators without a posterior
 _BOOTSTRAPS = 200
@@ -21,15 +22,17 @@ _MOST_GROUPS = 12
 
 
 class Estimator(StrEnum):
-    """Classes of estimators, by their names on the command line."""
+    """The estimator that is fitted unless another one is named; the others name themselves."""
 
     GP4C = "gp4c"
-    GP4CW = "gp4cw"
-    LocalEM = "local-em"
-    NPMLE = "npmle"
-    NPMPLE = "npmple"
-    NPMPLGF = "npmplgf"
-    HomogeneousPoisson = "hpp"
+
+
+def estimator_names() -> list[str]:
+    """Every estimator that the command line can fit, by its name."""
+    from gp4c.parts import estimators, load_parts
+
+    load_parts()
+    return sorted(one.name for one in estimators() if one.name)
 
 
 class Effect(StrEnum):
@@ -43,10 +46,14 @@ class Effect(StrEnum):
 
 _FITTING = "Fitting"
 EstimatorOption: TypeAlias = Annotated[
-    Estimator,
+    str,
     typer.Option(
         "--model",
-        help="gp4c: smooth rate; hpp: constant rate; npm...: step functions.",
+        metavar="NAME",
+        autocompletion=lambda: estimator_names(),
+        callback=lambda name: name if name == Estimator.GP4C else _kind(name).name,
+        help="Smooth rate: gp4c, gp4cw, local-em; constant rate: hpp; growth: power-law, "
+        "log-linear; step functions: npmle, npmple, npmplgf.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -72,7 +79,7 @@ FormulaOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         metavar="COVARIATES",
-        help="Adjust for covariates, such as 'treatment + log(age)'; with --model gp4c.",
+        help="Adjust for covariates, such as 'treatment + log(age)'.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -105,22 +112,21 @@ class FittedGroup:
 
     name: str | None
     panel: PanelCounts | None
-    model: Any
+    model: PanelEstimator
 
 
 def make_estimator(
-    estimator: Estimator, effect: Effect, bursts: str, seed: int, formula: str | None = None
-) -> Any:
+    estimator: str, effect: Effect, bursts: str, seed: int, formula: str | None = None
+) -> PanelEstimator:
     """Build an estimator; what it cannot do is a usage error."""
-    import gp4c
+    from gp4c.model.laws import EFFECTS, LAWS
 
-    if formula is not None and (estimator is not Estimator.GP4C or effect is Effect.WEIGHT):
-        raise typer.BadParameter("--formula goes with --model gp4c and --effect auto, none, gamma")
-    from gp4c.model.laws import LAWS
-    from gp4c.parts import load_parts
-
-    load_parts()
-    kind = getattr(gp4c, estimator.name)
+    kind = _kind(estimator)
+    taken, free = kind().get_params().keys(), effect in EFFECTS and EFFECTS[effect].is_free
+    if formula is not None and ("formula" not in taken or free):
+        raise typer.BadParameter(
+            "--formula goes with --model gp4c, power-law, log-linear and --effect auto, none, gamma"
+        )
     laws = dict(kind.burst_options)
     if kind.has_posterior:  # any law of counts that was added
         laws |= {name: name for name in LAWS}
@@ -130,13 +136,25 @@ def make_estimator(
         "formula": formula,
         "random_state": seed,
     }
-    if effect is Effect.WEIGHT and arguments["bursts"] not in ("auto", False):
-        raise typer.BadParameter(f"--bursts {bursts} does not go with --effect weight")
-    taken = arguments.keys() & kind().get_params().keys()
-    return kind(**{name: arguments[name] for name in taken})
+    if free and arguments["bursts"] not in ("auto", False):
+        raise typer.BadParameter(f"--bursts {bursts} does not go with --effect {effect}")
+    return kind(**{name: value for name, value in arguments.items() if name in taken})
 
 
-def _argument(options: Mapping[str, Any], asked: str, flag: str, estimator: Estimator) -> Any:
+def _kind(name: str) -> type[PanelEstimator]:
+    """The class of an estimator by its name, from this package or another."""
+    from gp4c.parts import estimator_by_name, load_parts
+
+    load_parts()
+    found = estimator_by_name(name)
+    if found is None:
+        raise typer.BadParameter(f"{name!r} is not one of {', '.join(estimator_names())}")
+    return found
+
+
+def _argument(
+    options: Mapping[str, str | bool | None], asked: str, flag: str, estimator: str
+) -> str | bool | None:
     """What a choice on the command line means to an estimator."""
     if asked not in options:
         names = ", ".join(options)
@@ -180,20 +198,22 @@ def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCount
 def fit_groups(
     panel: PanelCounts,
     by: str | None,
-    build: Callable[[], Any],
+    build: Callable[[], PanelEstimator],
     *,
     bootstraps: int = _BOOTSTRAPS,
     seed: int = 0,
     say: Callable[[str], None] = lambda text: None,
 ) -> list[FittedGroup]:
     """Fit a fresh estimator to each group, with bootstrap bands where it has no posterior."""
+    from gp4c.classical.bootstrap import BootstrapEstimator
+
     groups = groups_of(panel, by)
     fitted = []
     for number, (name, part) in enumerate(groups.items(), start=1):
         what = f"{name or 'all subjects'} ({number} of {len(groups)})"
         say(f"fitting {what}")
         model = build().fit(part)
-        if bootstraps and not model.band_text():
+        if bootstraps and isinstance(model, BootstrapEstimator) and not model.band_text():
             for done in range(0, bootstraps, _BATCH):
                 say(f"bootstrap of {what}: {done} of {bootstraps} samples")
                 model.bootstrap(min(done + _BATCH, bootstraps), random_state=seed)

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from gp4c.cli.options.estimator_options import FittedGroup
 from gp4c.cli.options.table_options import TableOptions
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from gp4c.data.tables.sources import PanelSource
+    from gp4c.estimators.base import PanelEstimator
 
 FilesArgument: TypeAlias = Annotated[
     list[str],
@@ -49,11 +55,13 @@ def in_parts(files: list[str], scheduler: str | None = None) -> bool:
     return any(sign in file for sign in "*?[") and not Path(file).exists()
 
 
-def scan_source(files: list[str], table: TableOptions, **more: Any) -> Any:
+def scan_source(
+    files: list[str], table: TableOptions, by: str | None, formula: str | None
+) -> PanelSource:
     """Open a table that is read in parts; options that need it whole are refused."""
     from gp4c.data.tables.sources import scan_panel
 
-    options = table.reading() | more
+    options = table.reading() | {"by": by, "formula": formula}
     for name in _WHOLE:
         if options.pop(name, None):
             flag = name.replace("_", "-")
@@ -62,7 +70,7 @@ def scan_source(files: list[str], table: TableOptions, **more: Any) -> Any:
 
 
 def fit_in_parts(
-    source: Any, model: Any, scheduler: str | None, say: Callable[[str], None]
+    source: PanelSource, model: PanelEstimator, scheduler: str | None, say: Callable[[str], None]
 ) -> list[FittedGroup]:
     """Fit a model to a table that is read in parts, here or on a cluster."""
     import gp4c
@@ -89,7 +97,7 @@ def on_cluster(scheduler: str | None) -> Iterator[None]:
         yield
 
 
-def connected(scheduler: str) -> Any:
+def connected(scheduler: str) -> Client:
     """A client of a running scheduler."""
     from gp4c.exceptions import MissingExtraError
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.estimators.base import PanelEstimator
 
 FitArgument: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FIT.json", help="A model that gp4c fit --out saved.")
 ]
 
 
-def open_fit(path: Path) -> Any:
+def open_fit(path: Path) -> PanelEstimator:
     """Read a saved fit; where a table is given instead, say how to make one."""
     from gp4c.data.datasets.bundled import list_datasets
     from gp4c.exceptions import ModelFileError
@@ -36,7 +41,7 @@ def _remedy(path: Path) -> str:
     return f"this command takes a saved fit: `{fit}` writes DIR/fit.json"
 
 
-def time_of(model: Any, text: str, option: str) -> float:
+def time_of(model: PanelEstimator, text: str, option: str) -> float:
     """A time given on the command line: a number, or a date if the data had dates.
 
     Parameters
@@ -71,7 +76,7 @@ def time_of(model: Any, text: str, option: str) -> float:
     return number
 
 
-def shown(model: Any, time: float) -> str:
+def shown(model: PanelEstimator, time: float) -> str:
     """A time in messages: a number, and its date where the data had dates."""
     from gp4c.data.timeaxis import TimeAxis
 
@@ -79,7 +84,7 @@ def shown(model: Any, time: float) -> str:
     return f"{time:.6g}" if date is None else f"{time:.6g} ({date})"
 
 
-def check_order(model: Any, start: float, stop: float) -> None:
+def check_order(model: PanelEstimator, start: float, stop: float) -> None:
     """Refuse a window that does not run forwards."""
     if not start < stop:
         raise typer.BadParameter(
@@ -87,7 +92,7 @@ def check_order(model: Any, start: float, stop: float) -> None:
         )
 
 
-def with_dates(frame: Any, model: Any) -> Any:
+def with_dates(frame: pd.DataFrame, model: PanelEstimator) -> pd.DataFrame:
     """A table of curves with dates beside its times, where the data had dates."""
     from gp4c.data.timeaxis import TimeAxis
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.subjects import Scalar
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +86,7 @@ class _Table:
     frame: pd.DataFrame
     per_interval: bool
 
-    def rows(self, panel: PanelCounts, values: NDArray[Any]) -> NDArray[Any]:
+    def rows(self, panel: PanelCounts, values: NDArray[Scalar]) -> NDArray[Scalar]:
         """Values of the table's rows, for each row of the panel."""
         return values if self.per_interval else values[panel.subject_index]
 

@@ -234,7 +234,7 @@ class FormulaDesign:
         _check_finite(values, self.names)
         return np.asarray(values - self.centre)
 
-    def profile(self, covariates: Mapping[str, Any]) -> Floats:
+    def profile(self, covariates: Mapping[str, object]) -> Floats:
         """Centred columns for chosen covariates, the others at their average, (p,).
 
         The average of the columns over the subjects of the fit, all of whom are given the chosen
@@ -248,7 +248,8 @@ class FormulaDesign:
                 raise PanelDataError(
                     f"the formula has no covariate {name!r}; {unknown_name(name, [*self.columns])}"
                 )
-            if np.ndim(value) != 0 or pd.isna(value):
+            cell = pd.Series([value], dtype=object)
+            if np.ndim(cell.iloc[0]) != 0 or cell.isna().any():
                 raise PanelDataError(f"{name!r} must be one value; found {value!r}")
         if not chosen:
             return np.zeros(len(self.names))

@@ -12,8 +12,6 @@ binomial with the same mean and 1 + φ times the variance (Quenouille 1949).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gp4c.data.subjects import FloatArray, IndexArray
@@ -23,7 +21,7 @@ from gp4c.exceptions import PanelDataError
 _LARGEST = 1e8
 
 
-def check_bursts(bursts: Any) -> float:
+def check_bursts(bursts: float | None) -> float:
     """φ as a number; 0 for None."""
     if bursts is None:
         return 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,14 +18,24 @@ from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike
 
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.tables.frames import IntoTable
 
 #: α of Gamma(α, α); ("gamma", α); ("lognormal", σ); weights (n_subjects,); callable (rng, n)
-Frailty: TypeAlias = "float | tuple[str, float] | FloatArray | Callable[..., Any] | None"
+Frailty: TypeAlias = (
+    "float | tuple[str, float] | ArrayLike | Callable[[np.random.Generator, int], ArrayLike] | None"
+)
 #: column -> log rate ratio per unit, or column -> {level: log rate ratio}
-Coefficients: TypeAlias = Mapping[str, "float | Mapping[Any, float]"]
+Coefficients: TypeAlias = Mapping[str, "float | Mapping[Hashable, float]"]
+
+#: laws of weights with mean 1, by name: draws from a generator, a parameter and a number
+_FRAILTIES: dict[str, Callable[[np.random.Generator, float, int], FloatArray]] = {
+    "gamma": lambda rng, shape, n: rng.gamma(shape, 1 / shape, n),
+    "lognormal": lambda rng, sigma, n: rng.lognormal(-(sigma**2) / 2, sigma, n),
+}
 
 
 def simulate_panel(
@@ -38,7 +48,7 @@ def simulate_panel(
     dropout: float = 0.0,
     frailty: Frailty = None,
     bursts: float | None = None,
-    covariates: Any = None,
+    covariates: IntoTable | None = None,
     coefficients: Coefficients | None = None,
     time_unit: str | None = None,
     random_state: int | np.random.Generator | None = 0,
@@ -192,14 +202,12 @@ def draw_frailty(frailty: Frailty, n_subjects: int, rng: np.random.Generator) ->
     kind, parameter = frailty
     if not (np.isfinite(parameter) and parameter > 0):
         raise PanelDataError(f"the parameter of the frailty must be positive; it is {parameter!r}")
-    if kind == "gamma":
-        return rng.gamma(parameter, 1 / parameter, n_subjects)
-    if kind == "lognormal":
-        return rng.lognormal(-(parameter**2) / 2, parameter, n_subjects)
-    raise PanelDataError(
-        f"frailty must be a number, ('gamma', α), ('lognormal', σ), weights or a callable; "
-        f"it is {frailty!r}"
-    )
+    if kind not in _FRAILTIES:
+        raise PanelDataError(
+            f"frailty must be a number, ('gamma', α), ('lognormal', σ), weights or a callable; "
+            f"it is {frailty!r}"
+        )
+    return _FRAILTIES[kind](rng, parameter, n_subjects)
 
 
 def rate_ratios(covariates: pd.DataFrame | None, coefficients: Coefficients | None) -> FloatArray:
@@ -278,7 +286,7 @@ def _checked_weights(weights: Any, n_subjects: int) -> FloatArray:
 
 
 def _log_ratio(
-    name: str, column: pd.Series[Any], coefficient: float | Mapping[Any, float]
+    name: str, column: pd.Series[Any], coefficient: float | Mapping[Hashable, float]
 ) -> FloatArray:
     """Effect of one covariate on the log rate of each subject."""
     if isinstance(coefficient, Mapping):

@@ -23,6 +23,9 @@ from gp4c.exceptions import PanelDataError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from gp4c.data.subjects import LabelArray
+    from gp4c.data.tables.frames import IntoTable
+
 Keys = NDArray[np.uint64]
 Locate = Callable[[Sequence[int]], str]
 
@@ -81,7 +84,9 @@ class RowReader:
         """
         return self._plain(batch, first_row) or self._checked(batch, locate, first_row)
 
-    def read_frame(self, frame: Any, locate: Locate = frame_rows, first_row: int = 0) -> RowBatch:
+    def read_frame(
+        self, frame: IntoTable, locate: Locate = frame_rows, first_row: int = 0
+    ) -> RowBatch:
         """Read a dataframe of any kind, or a dict of arrays."""
         import pyarrow as pa
 
@@ -184,7 +189,7 @@ def _label_keys(column: Any) -> tuple[Keys, dict[int, Any]] | None:
     return keys[coded.indices.to_numpy(zero_copy_only=False)], _by_key(keys, labels)
 
 
-def label_keys(labels: NDArray[Any]) -> Keys:
+def label_keys(labels: LabelArray) -> Keys:
     """64-bit keys of labels: whole numbers as they are, others hashed."""
     import pandas as pd
 
@@ -196,5 +201,5 @@ def label_keys(labels: NDArray[Any]) -> Keys:
     return np.asarray(pd.util.hash_array(np.array(text, dtype=object), categorize=False), np.uint64)
 
 
-def _by_key(keys: Keys, labels: NDArray[Any]) -> dict[int, Any]:
+def _by_key(keys: Keys, labels: LabelArray) -> dict[int, Any]:
     return dict(zip(keys.tolist(), labels.tolist(), strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from gp4c.data.checks import (
 )
 from gp4c.data.magnitudes import check_total, resolving_window
 from gp4c.data.ordering import row_order
-from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
+from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.columns import (
     BoolArray,
     missing_cells,
@@ -37,6 +37,36 @@ from gp4c.exceptions import PanelDataError
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gp4c.data.timeaxis import Moment, Window
+
+
+class RowArrays(TypedDict):
+    """Checked rows: one number each per row."""
+
+    start: FloatArray
+    stop: FloatArray
+    count: IntArray
+    exposure: FloatArray | None
+
+
+class PanelFields(TypedDict):
+    """Arguments of ``PanelCounts._from_arrays``."""
+
+    subjects: LabelArray
+    subject_index: IndexArray
+    start: FloatArray
+    stop: FloatArray
+    count: IntArray
+    window: tuple[float, float] | None
+    time_unit: str | None
+    time_origin: object
+    covariates: pd.DataFrame | None
+    notes: tuple[str, ...]
+    service: NotRequired[ServiceRecord | None]
+    exposure: NotRequired[FloatArray | None]
+    interval_covariates: NotRequired[pd.DataFrame | None]
+
+
 #: names that a panel's own columns have in ``to_frame``
 RESERVED = ("subject", "start", "stop", "count", "exposure")
 
@@ -46,14 +76,14 @@ def fields_from_intervals(
     *,
     names: dict[str, str],
     exposure: str | None,
-    window: Any,
+    window: Window | None,
     time_unit: str | None,
-    origin: Any,
+    origin: Moment | None,
     missing: str,
     usage: str | None = None,
     end: str | None = None,
     clock: str = "time",
-) -> dict[str, Any]:
+) -> PanelFields:
     """Validate a table with one row per subject and interval.
 
     Parameters
@@ -95,7 +125,7 @@ def fields_from_intervals(
         table,
         roles,
         (index, labels, order),
-        {**times, "count": count, "exposure": weight},
+        RowArrays(start=times["start"], stop=times["stop"], count=count, exposure=weight),
         (axis, window),
         notes,
         ends,
@@ -129,12 +159,12 @@ def assemble(
     table: Table,
     roles: dict[str, str],
     subjects: tuple[IndexArray, LabelArray, IndexArray | None],
-    arrays: dict[str, Any],
-    frame: tuple[TimeAxis, Any],
+    arrays: RowArrays,
+    frame: tuple[TimeAxis, Window | None],
     notes: tuple[str, ...],
     ends: FloatArray | None = None,
     clock: str = "time",
-) -> dict[str, Any]:
+) -> PanelFields:
     """Sort checked rows, divide the other columns by level, and set the window."""
     axis, given_window = frame
     window = axis.window(given_window) if clock == "time" else None
@@ -146,13 +176,16 @@ def assemble(
     notes = (*table.notes, *axis.notes, *notes, *more_notes)
     subject_level, interval_level, said = split_covariates(table, roles, rows, index)
     if rows is not None:
-        arrays = {k: v if v is None else v[rows] for k, v in arrays.items()}
-        index = index[rows]
+        weight, index = arrays["exposure"], index[rows]
+        arrays = RowArrays(
+            start=arrays["start"][rows], stop=arrays["stop"][rows], count=arrays["count"][rows],
+            exposure=None if weight is None else weight[rows],
+        )  # fmt: skip
     present = np.flatnonzero(np.bincount(index, minlength=len(labels)))
     if len(present) < len(labels):
         index, labels = np.searchsorted(present, index), labels[present]
         service = None if service is None else service.take(present)
-    fields = {
+    fields: PanelFields = {
         **arrays,
         "service": service,
         "subjects": labels,
@@ -170,9 +203,9 @@ def assemble(
 def _with_service(
     roles: dict[str, str],
     subjects: tuple[IndexArray, LabelArray, IndexArray | None],
-    arrays: dict[str, Any],
+    arrays: RowArrays,
     ends: FloatArray | None,
-) -> tuple[dict[str, Any], ServiceRecord | None]:
+) -> tuple[RowArrays, ServiceRecord | None]:
     """Exposures as units at risk, and what is known of the service of the subjects."""
     index, labels, order = subjects
     given, length = arrays["exposure"], arrays["stop"] - arrays["start"]
@@ -180,13 +213,13 @@ def _with_service(
     if given is not None:
         name = usage or roles["exposure"]
         warn_of_the_other_kind(name, given, length, index, is_usage=usage is not None)
-    if usage is None:
+    if usage is None or given is None:
         return arrays, None if ends is None else ServiceRecord(ends)
     ends = np.full(len(labels), np.nan) if ends is None else ends
-    rows = slice(None) if order is None else order
+    rows = np.arange(len(index)) if order is None else order
     ordered = (index[rows], arrays["start"][rows], arrays["stop"][rows], given[rows])
     rate = recent_usage(*ordered, len(labels))
-    return arrays | {"exposure": given / length}, ServiceRecord(ends, rate, usage)
+    return {**arrays, "exposure": given / length}, ServiceRecord(ends, rate, usage)
 
 
 def _without_zero_exposure(

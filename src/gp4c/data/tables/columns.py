@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BoolArray = NDArray[np.bool_]
+#: a column of a table, of whatever its cells are
+Column: TypeAlias = "pd.Series[Any]"
 
 #: texts that stand for a missing cell
 MISSING_TEXT = ("", ".", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null")
@@ -48,7 +50,7 @@ class Numbers:
         return finite
 
 
-def parse_numbers(column: pd.Series[Any]) -> Numbers:
+def parse_numbers(column: Column) -> Numbers:
     """Read numbers from a column of any type; numbers written as text count as numbers."""
     import pandas as pd
 
@@ -64,7 +66,7 @@ def parse_numbers(column: pd.Series[Any]) -> Numbers:
     return _from_objects(column)
 
 
-def _from_numeric(column: pd.Series[Any]) -> Numbers:
+def _from_numeric(column: Column) -> Numbers:
     import pandas as pd
 
     none = np.zeros(len(column), dtype=bool)
@@ -78,7 +80,7 @@ def _from_numeric(column: pd.Series[Any]) -> Numbers:
     return Numbers(values, np.isnan(values), none, too_large)
 
 
-def _from_objects(column: pd.Series[Any]) -> Numbers:
+def _from_objects(column: Column) -> Numbers:
     missing = missing_cells(column)
     objects = column.astype(object).where(~missing, None)
     numbers = numbers_in(objects)
@@ -86,7 +88,7 @@ def _from_objects(column: pd.Series[Any]) -> Numbers:
     return Numbers(numbers, missing, np.isnan(numbers) & ~missing, too_large & _whole(numbers))
 
 
-def numbers_in(cells: pd.Series[Any]) -> FloatArray:
+def numbers_in(cells: Column) -> FloatArray:
     """Numbers, and texts of numbers, correctly rounded; NaN for everything else."""
     return np.fromiter((_to_float(cell) for cell in cells), dtype=np.float64, count=len(cells))
 
@@ -110,7 +112,7 @@ def _whole(values: FloatArray) -> BoolArray:
     return whole
 
 
-def missing_cells(column: pd.Series[Any]) -> BoolArray:
+def missing_cells(column: Column) -> BoolArray:
     """Mask of the cells that are null, NaN, blank or a usual text for "missing"."""
     import pandas as pd
 
@@ -124,7 +126,7 @@ def missing_cells(column: pd.Series[Any]) -> BoolArray:
     return missing
 
 
-def shown_cell(column: pd.Series[Any], row: int) -> str:
+def shown_cell(column: Column, row: int) -> str:
     """Say what a cell holds, for messages."""
     value = column.iloc[row]
     if isinstance(value, str):
@@ -135,7 +137,7 @@ def shown_cell(column: pd.Series[Any], row: int) -> str:
     return f"found {value}"
 
 
-def comma_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
+def comma_hint(column: Column, unreadable: BoolArray) -> str:
     """Ask about decimal commas if the first unreadable cell looks like one."""
     rows = np.flatnonzero(unreadable)
     value = column.iloc[rows[0]] if len(rows) else None
@@ -145,7 +147,7 @@ def comma_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
     return "; if that is a decimal comma, read_panel takes decimal=','" if digits.isdigit() else ""
 
 
-def date_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
+def date_hint(column: Column, unreadable: BoolArray) -> str:
     """Say how dates are written if the first unreadable cell looks like another way."""
     rows = np.flatnonzero(unreadable)
     value = str(column.iloc[rows[0]]).strip() if len(rows) else ""
@@ -156,7 +158,7 @@ def date_hint(column: pd.Series[Any], unreadable: BoolArray) -> str:
 
 
 def check_cells(
-    problems: Problems, name: str, column: pd.Series[Any], numbers: Numbers, what: str = "a number"
+    problems: Problems, name: str, column: Column, numbers: Numbers, what: str = "a number"
 ) -> None:
     """Flag cells that are missing, not a number or not finite."""
     problems.flag(numbers.missing, f"{name!r} must be {what}", lambda row: "the cell is missing")
@@ -173,7 +175,7 @@ def check_cells(
     )
 
 
-def read_counts(problems: Problems, name: str, column: pd.Series[Any]) -> IntArray:
+def read_counts(problems: Problems, name: str, column: Column) -> IntArray:
     """Counts as integers; flags what is not a whole number from 0 to 2^53."""
     numbers = parse_numbers(column)
     check_cells(problems, name, column, numbers)
@@ -190,9 +192,7 @@ def read_counts(problems: Problems, name: str, column: pd.Series[Any]) -> IntArr
     return np.where(good & ~large & (values >= 0), values, 0.0).astype(np.int64)
 
 
-def read_exposure(
-    problems: Problems, name: str, column: pd.Series[Any], count: IntArray
-) -> FloatArray:
+def read_exposure(problems: Problems, name: str, column: Column, count: IntArray) -> FloatArray:
     """Exposures; flags negative ones, and zero where there are events."""
     numbers = parse_numbers(column)
     check_cells(problems, name, column, numbers)
@@ -213,9 +213,7 @@ def read_exposure(
     return numbers.values
 
 
-def read_labels(
-    problems: Problems, name: str, column: pd.Series[Any]
-) -> tuple[IndexArray, LabelArray]:
+def read_labels(problems: Problems, name: str, column: Column) -> tuple[IndexArray, LabelArray]:
     """Subject of each row as a position in the sorted labels.
 
     Returns
@@ -242,7 +240,7 @@ def read_labels(
     return rank[index], labels[order]
 
 
-def as_labels(values: Any) -> LabelArray:
+def as_labels(values: Column | pd.Index[Any]) -> LabelArray:
     """Labels of a pandas index: whole numbers and floats by value, the rest as given."""
     import pandas as pd
 

@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from gp4c.exceptions import NotEnoughMemoryError, PanelDataError
 from gp4c.memory import available_memory, in_words
@@ -21,9 +21,9 @@ _CHUNK = 1 << 24
 PER_BYTE, PER_ROW, PER_CELL = 4, 140, 16
 
 
-def read_content(source: Any) -> tuple[bytes, str]:
+def read_content(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[bytes, str]:
     """Bytes and name of a path or file object."""
-    if hasattr(source, "read"):
+    if not isinstance(source, str | os.PathLike) and hasattr(source, "read"):
         name = getattr(source, "name", "")
         name = os.path.basename(name) if isinstance(name, str) else ""
         return _bounded(source.read, in_sentence(name)), name

@@ -7,8 +7,8 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,10 @@ from gp4c.data.tables.spreadsheet_guard import restored, restored_names
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
-    import pandas as pd
+    import pyarrow as pa
+    from pyarrow.csv import InvalidRow
+
+    from gp4c.data.tables.columns import Column
 
 _NAMES = {";": "';'", "\t": "a tab ('\\t')", "|": "'|'", " ": "a space"}
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d*)?")
@@ -177,18 +180,18 @@ def _header(lines: _Lines, source: str, delimiter: str) -> list[str]:
 
 def _parse(
     data: bytes, header: list[str], label: str | None, delimiter: str, decimal: str
-) -> tuple[bool, dict[str, pd.Series[Any]]]:
+) -> tuple[bool, dict[str, Column]]:
     """Columns by name, and whether some row has another number of cells than the header."""
     import pyarrow as pa
 
     unequal: list[bool] = []
 
-    def note_and_skip(row: Any) -> str:
+    def note_and_skip(row: InvalidRow) -> str:
         if row.text.replace(delimiter, "").strip():
             unequal.append(True)
         return "skip"
 
-    def read(types: dict[str, Any], **options: Any) -> dict[str, pd.Series[Any]]:
+    def read(types: Mapping[str, pa.DataType], **options: int) -> dict[str, Column]:
         from pyarrow import csv as arrow
 
         names = arrow.ReadOptions(column_names=header, skip_rows_after_names=1, **options)
@@ -220,7 +223,7 @@ def _parse(
     return bool(unequal), columns
 
 
-def _columns(table: Any) -> dict[str, pd.Series[Any]]:
+def _columns(table: pa.Table) -> dict[str, Column]:
     """Columns of an Arrow table; at most the last of several without a name."""
     if not table.num_rows:
         return {}
@@ -232,7 +235,7 @@ def _columns(table: Any) -> dict[str, pd.Series[Any]]:
     }
 
 
-def _as_written(labels: pd.Series[Any]) -> pd.Series[Any]:
+def _as_written(labels: Column) -> Column:
     """Labels as integers if all are written as such (not 007), else as text."""
     import pandas as pd
 
@@ -244,7 +247,7 @@ def _as_written(labels: pd.Series[Any]) -> pd.Series[Any]:
     return numbers.mask(codes < 0)
 
 
-def _as_numbers(column: pd.Series[Any], decimal: str) -> pd.Series[Any]:
+def _as_numbers(column: Column, decimal: str) -> Column:
     """Text cells as numbers if all are; else those that are numbers with a decimal point."""
     import pandas as pd
 

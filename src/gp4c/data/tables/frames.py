@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,13 @@ from gp4c.data.subjects import IndexArray
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from narwhals.typing import IntoFrame
+    from numpy.typing import ArrayLike
+
+    from gp4c.data.tables.columns import Column
+
+#: what users give as a table: a data frame of any library, or named arrays
+IntoTable: TypeAlias = "IntoFrame | Mapping[str, ArrayLike] | Table"
 
 
 def frame_rows(rows: Sequence[int]) -> str:
@@ -27,7 +33,7 @@ def frame_rows(rows: Sequence[int]) -> str:
 class Table:
     """Columns of equal length by name, and how to name a row to the user."""
 
-    columns: dict[str, pd.Series[Any]]
+    columns: dict[str, Column]
     n_rows: int
     locate: Callable[[Sequence[int]], str] = frame_rows
     source: str = "the table"
@@ -43,7 +49,7 @@ class Table:
         columns = {name: values.reset_index(drop=True) for name, values in columns.items()}
         return replace(self, columns=columns, n_rows=len(rows), locate=locate)
 
-    def column(self, name: str, role: str | None = None) -> pd.Series[Any]:
+    def column(self, name: str, role: str | None = None) -> Column:
         """Return one column, or an error that says what there is."""
         if name not in self.columns:
             purpose = f" (for {role})" if role and role != name else ""
@@ -54,7 +60,7 @@ class Table:
         return self.columns[name]
 
 
-def table_of(data: Any) -> Table:
+def table_of(data: IntoTable) -> Table:
     """Read a pandas, polars, pyarrow or other dataframe, or a dict of arrays."""
     if isinstance(data, Table):
         return data
@@ -69,11 +75,11 @@ def table_of(data: Any) -> Table:
     return Table(columns, n_rows)
 
 
-def _from_mapping(data: Mapping[Any, Any]) -> dict[str, pd.Series[Any]]:
+def _from_mapping(data: Mapping[str, ArrayLike]) -> dict[str, Column]:
     return {str(name): _series(str(name), values) for name, values in data.items()}
 
 
-def _series(name: str, values: Any) -> pd.Series[Any]:
+def _series(name: str, values: Any) -> Column:
     """One column of a dict: any one-dimensional array or list; tuples stay whole."""
     import pandas as pd
 
@@ -93,7 +99,7 @@ def _series(name: str, values: Any) -> pd.Series[Any]:
         raise PanelDataError(f"column {name!r} is not one-dimensional: {error}") from None
 
 
-def _from_dataframe(data: Any) -> dict[str, pd.Series[Any]]:
+def _from_dataframe(data: Any) -> dict[str, Column]:
     import narwhals as nw
 
     try:
@@ -110,7 +116,7 @@ def _from_dataframe(data: Any) -> dict[str, pd.Series[Any]]:
     return {str(name): _to_pandas(frame.get_column(name)) for name in frame.columns}
 
 
-def _to_pandas(series: Any) -> pd.Series[Any]:
+def _to_pandas(series: Any) -> Column:
     """Convert a narwhals column, dates to timestamps and decimals to floats."""
     import narwhals as nw
 
@@ -118,5 +124,5 @@ def _to_pandas(series: Any) -> pd.Series[Any]:
         series = series.cast(nw.Datetime("ms"))
     elif series.dtype == nw.Decimal:
         series = series.cast(nw.Float64)
-    values: pd.Series[Any] = series.to_pandas()
+    values: Column = series.to_pandas()
     return values.reset_index(drop=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 
 from gp4c.data.checks import Problems, check_window, plural, shown_interval, shown_number
 from gp4c.data.ordering import label_array, row_order
-from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
-from gp4c.data.tables.build_panel import check_roles, split_covariates
+from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
+from gp4c.data.tables.build_panel import PanelFields, check_roles, split_covariates
 from gp4c.data.tables.columns import read_labels
 from gp4c.data.tables.frames import Table, table_of
 from gp4c.data.timeaxis import TimeAxis, read_times
@@ -18,19 +18,40 @@ from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from numpy.typing import ArrayLike
 
     from gp4c.data.events import RecurrentEvents
+    from gp4c.data.tables.frames import IntoTable
+    from gp4c.data.timeaxis import Moment, Window
+
+#: visits of everybody, or of each subject: in a dict by label, or in a table of subject and time
+Visits: TypeAlias = "ArrayLike | Mapping[Hashable, ArrayLike] | IntoTable"
+
+
+class EventFields(TypedDict):
+    """Arguments of ``RecurrentEvents._from_arrays``."""
+
+    subjects: LabelArray
+    subject_index: IndexArray
+    time: FloatArray
+    start: FloatArray
+    stop: FloatArray
+    window: tuple[float, float] | None
+    time_unit: str | None
+    time_origin: object
+    covariates: pd.DataFrame | None
+    notes: tuple[str, ...]
 
 
 def fields_from_events(
     table: Table,
     *,
     names: dict[str, str],
-    window: Any,
-    subjects: Sequence[Any],
+    window: Window | None,
+    subjects: Sequence[Hashable],
     time_unit: str | None,
-    origin: Any,
-) -> dict[str, Any]:
+    origin: Moment | None,
+) -> EventFields:
     """Validate a table with one row per event.
 
     Parameters
@@ -126,7 +147,9 @@ def _one_per_subject(
     return value
 
 
-def _with_silent(labels: LabelArray, window: Any, subjects: Sequence[Any]) -> LabelArray:
+def _with_silent(
+    labels: LabelArray, window: Window | None, subjects: Sequence[Hashable]
+) -> LabelArray:
     """Labels of the table, then of further subjects, who have no events."""
     known = set(labels.tolist())
     named = [*(window if isinstance(window, Mapping) else ()), *subjects]
@@ -135,7 +158,7 @@ def _with_silent(labels: LabelArray, window: Any, subjects: Sequence[Any]) -> La
 
 
 def _stated_windows(
-    window: Any, labels: LabelArray, axis: TimeAxis
+    window: Window | None, labels: LabelArray, axis: TimeAxis
 ) -> tuple[FloatArray, FloatArray]:
     """Start and stop of each subject from one window or from a dict of them."""
     if not isinstance(window, Mapping):
@@ -180,7 +203,7 @@ def _check_events(
     )
 
 
-def fields_between_visits(events: RecurrentEvents, visits: Any) -> dict[str, Any]:
+def fields_between_visits(events: RecurrentEvents, visits: Visits) -> PanelFields:
     """Intervals between visits and the number of events in them.
 
     Parameters
@@ -224,7 +247,7 @@ def fields_between_visits(events: RecurrentEvents, visits: Any) -> dict[str, Any
     }
 
 
-def _visit_times(events: RecurrentEvents, visits: Any) -> tuple[IndexArray, FloatArray]:
+def _visit_times(events: RecurrentEvents, visits: Visits) -> tuple[IndexArray, FloatArray]:
     """Subject and time of every visit after a subject's start and up to its stop."""
     if isinstance(visits, Mapping) or hasattr(visits, "columns"):
         owner, time = _own_visits(events, visits)
@@ -247,7 +270,7 @@ def _visit_times(events: RecurrentEvents, visits: Any) -> tuple[IndexArray, Floa
     return owner[inside], time[inside]
 
 
-def _own_visits(events: RecurrentEvents, visits: Any) -> tuple[IndexArray, FloatArray]:
+def _own_visits(events: RecurrentEvents, visits: Visits) -> tuple[IndexArray, FloatArray]:
     """Subject and time of visits given by subject, in a dict or a table."""
     position = {label: k for k, label in enumerate(events.subjects.tolist())}
     if isinstance(visits, Mapping):
@@ -255,7 +278,7 @@ def _own_visits(events: RecurrentEvents, visits: Any) -> tuple[IndexArray, Float
         times = [np.atleast_1d(np.asarray(t, dtype=np.float64)) for t in visits.values()]
         time = np.concatenate([np.empty(0), *times])
     else:
-        table = table_of(visits)
+        table = table_of(visits)  # type: ignore[arg-type]
         labels = table.column("subject").tolist()
         time = table.column("time").to_numpy(dtype=np.float64)
     unknown = [label for label in dict.fromkeys(labels) if label not in position]
@@ -266,9 +289,7 @@ def _own_visits(events: RecurrentEvents, visits: Any) -> tuple[IndexArray, Float
     return np.array([position[label] for label in labels], dtype=np.intp), time
 
 
-def _events_until(
-    events: RecurrentEvents, owner: IndexArray, time: FloatArray
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _events_until(events: RecurrentEvents, owner: IndexArray, time: FloatArray) -> IntArray:
     """Number of events of the visited subject up to and including each visit."""
     is_visit = np.repeat([False, True], [events.n_events, len(time)])
     who = np.concatenate([events.subject_index, owner])

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from gp4c.data.tables.batches import RowBatch, RowReader
 from gp4c.data.tables.frames import frame_rows
 from gp4c.data.tables.sources import BATCH_ROWS, PanelSource
 from gp4c.exceptions import PanelDataError
+
+if TYPE_CHECKING:
+    from pyarrow.parquet import ParquetFile
+
+    from gp4c.data.tables.sources import Paths
 
 _ENDINGS = (".parquet", ".pq", ".parq")
 _WILD = "*?["
@@ -29,7 +34,7 @@ class ParquetFiles:
     filesystem: Any
     paths: tuple[str, ...]
 
-    def open(self, number: int) -> Any:
+    def open(self, number: int) -> ParquetFile:
         """A pyarrow.parquet.ParquetFile, or an error that names the file."""
         import pyarrow as pa
         from pyarrow import parquet
@@ -53,11 +58,11 @@ class ParquetFiles:
         return list(self.open(0).schema_arrow.names)
 
 
-def parquet_files(source: Any) -> ParquetFiles:
+def parquet_files(source: Paths) -> ParquetFiles:
     """Find the files of a path, folder, pattern or list of those."""
     from pyarrow import fs
 
-    given = source if isinstance(source, list | tuple) else [source]
+    given = [source] if isinstance(source, str | os.PathLike) else source
     found: list[str] = []
     system: Any = None
     for item in given:

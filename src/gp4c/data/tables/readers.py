@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from gp4c.data.checks import unknown_name
@@ -24,6 +24,7 @@ from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.timeaxis import Moment, Window
 
 #: usual column names of each role, in lower case without punctuation
 USUAL_NAMES = {
@@ -38,7 +39,7 @@ _TIME_NAMES = ("time", "t", "visit", "month", "months", "day", "days", "week", "
 
 
 def read_panel(
-    source: str | os.PathLike[str] | IO[Any],
+    source: str | os.PathLike[str] | IO[str] | IO[bytes],
     *,
     subject: str | None = None,
     start: str | None = None,
@@ -51,8 +52,8 @@ def read_panel(
     time: str | None = None,
     cumulative: bool = False,
     since_entry: bool = False,
-    origin: Any = 0.0,
-    window: tuple[Any, Any] | None = None,
+    origin: Moment | None = 0.0,
+    window: Window | None = None,
     time_unit: str | None = None,
     missing: str = "error",
     delimiter: str | None = None,
@@ -116,15 +117,19 @@ def read_panel(
         source, label_column, delimiter=delimiter, decimal=decimal, encoding=encoding
     )
     names, notes = resolve_columns(table, given)
-    options: dict[str, Any] = {**names, "window": window, "time_unit": time_unit}
-    options |= {"missing": missing, "clock": clock}
     if time is not None:
-        options |= {"origin": origin, "cumulative": cumulative, "since_entry": since_entry}
-        panel = PanelCounts.from_visits(table, **options)
+        panel = PanelCounts.from_visits(
+            table, subject=names["subject"], time=names["time"], count=names["count"],
+            exposure=names.get("exposure"), usage=usage, end=end, clock=clock,
+            window=window, time_unit=time_unit, missing=missing,
+            origin=origin, cumulative=cumulative, since_entry=since_entry,
+        )  # fmt: skip
     else:
         is_number = isinstance(origin, int | float) and origin == 0
-        options["origin"] = None if is_number else origin
-        panel = PanelCounts.from_frame(table, **options)
+        panel = PanelCounts.from_frame(
+            table, **names, clock=clock, window=window, time_unit=time_unit, missing=missing,
+            origin=None if is_number else origin,
+        )  # fmt: skip
     return panel._like(notes=(*notes, *panel.notes))
 
 
@@ -200,8 +205,8 @@ def _not_recognised(undecided: dict[str, list[str]], free: list[str], source: st
 
 
 def read_table(
-    source: str | os.PathLike[str] | IO[Any],
-    label_column: Any,
+    source: str | os.PathLike[str] | IO[str] | IO[bytes],
+    label_column: Callable[[list[str]], str | None],
     *,
     delimiter: str | None = None,
     decimal: str = ".",

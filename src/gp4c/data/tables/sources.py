@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -19,8 +19,12 @@ from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     import pandas as pd
+    from dask.delayed import Delayed
+    from narwhals.typing import IntoDataFrame, IntoFrame
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.tables.frames import IntoTable
+    from gp4c.data.timeaxis import Moment, Window
 
 #: rows read at once
 BATCH_ROWS = 1 << 20
@@ -45,7 +49,9 @@ class PanelSource:
     #: rates are per unit of time
     usage: str | None = None
 
-    def __init__(self, reader: RowReader, window: Any = None, notes: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, reader: RowReader, window: Window | None = None, notes: tuple[str, ...] = ()
+    ) -> None:
         self.reader, self.notes = reader, notes
         origin = None if reader.origin is None else as_moment(reader.origin)
         unit = reader.time_unit if origin is None else known_unit(reader.time_unit or "days")
@@ -86,11 +92,21 @@ class PanelSource:
         return f"<{type(self).__name__}: {said}>"
 
 
+#: files, one or several
+Paths: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+#: tables that are read in parts: files, a frame of dask, frames or a function that gives them
+Source: TypeAlias = "Paths | IntoFrame | Iterable[IntoTable] | Callable[[], Iterable[IntoTable]]"
+
+
 class FrameSource(PanelSource):
     """Frames one after the other; positions are counted through all of them."""
 
     def __init__(
-        self, frames: Callable[[], Iterator[Any]], reader: RowReader, window: Any, **options: Any
+        self,
+        frames: Callable[[], Iterator[IntoTable]],
+        reader: RowReader,
+        window: Window | None,
+        **options: Any,
     ) -> None:
         super().__init__(reader, window, **options)
         self._frames = frames
@@ -99,7 +115,11 @@ class FrameSource(PanelSource):
         """Read each frame."""
         first = 0
         for number, frame in enumerate(self._frames()):
-            size = len(frame[next(iter(frame))]) if isinstance(frame, dict) else len(frame)
+            size = (
+                len(cast("Sized", frame[next(iter(frame))]))
+                if isinstance(frame, Mapping)
+                else len(cast("Sized", frame))
+            )
             if size:
                 yield self.reader.read_frame(frame, _in_frame(number), first)
             first += size
@@ -135,20 +155,22 @@ class ArraySource(PanelSource):
 class DaskSource(PanelSource):
     """A dask.dataframe; its partitions are read where they are."""
 
-    def __init__(self, frame: Any, reader: RowReader, window: Any, **options: Any) -> None:
+    def __init__(
+        self, frame: Any, reader: RowReader, window: Window | None, **options: Any
+    ) -> None:
         super().__init__(reader, window, **options)
         self.frame = frame[reader.columns]
 
-    def parts(self) -> list[Any]:
+    def parts(self) -> list[Delayed]:
         """Delayed pandas frames."""
-        found: list[Any] = self.frame.to_delayed()
+        found: list[Delayed] = self.frame.to_delayed()
         return found
 
     def batches(self) -> Iterator[RowBatch]:
         """Bring the partitions here, one after the other."""
         first = 0
         for number, part in enumerate(self.parts()):
-            frame: pd.DataFrame = part.compute()
+            frame: pd.DataFrame = part.compute()  # type: ignore[no-untyped-call]
             if len(frame):
                 yield read_partition(self.reader, frame, number, first)
                 first += len(frame)
@@ -162,7 +184,7 @@ class DaskSource(PanelSource):
         return float(low), float(high)
 
 
-def read_partition(reader: RowReader, frame: Any, number: int, first: int = 0) -> RowBatch:
+def read_partition(reader: RowReader, frame: IntoTable, number: int, first: int = 0) -> RowBatch:
     """Read one partition of a dask.dataframe; rows are named by their position in it."""
 
     def locate(rows: Sequence[int]) -> str:
@@ -172,16 +194,16 @@ def read_partition(reader: RowReader, frame: Any, number: int, first: int = 0) -
 
 
 def scan_panel(
-    source: Any,
+    source: Source,
     *,
     subject: str | None = None,
     start: str | None = None,
     stop: str | None = None,
     count: str | None = None,
     exposure: str | None = None,
-    window: tuple[Any, Any] | None = None,
+    window: Window | None = None,
     time_unit: str | None = None,
-    origin: Any = None,
+    origin: Moment | None = None,
     missing: str = "error",
     batch_rows: int = BATCH_ROWS,
 ) -> PanelSource:
@@ -237,10 +259,10 @@ def scan_panel(
     return _frames(source, reader, window)
 
 
-def _frames(source: Any, reader: Any, window: Any) -> FrameSource:
+def _frames(source: Any, reader: Any, window: Window | None) -> FrameSource:
     """Frames from a list, a function that makes an iterator, or an iterator."""
     if callable(source):
-        again: Callable[[], Iterator[Any]] = lambda: iter(source())  # noqa: E731
+        again: Callable[[], Iterator[IntoTable]] = lambda: iter(source())  # noqa: E731
         first = next(again(), None)
     elif isinstance(source, Iterator):
         if window is None:
@@ -269,11 +291,11 @@ def _header(frame: Any) -> list[Any]:
     return list(getattr(frame, "column_names", None) or getattr(frame, "columns", frame))
 
 
-def _once(rest: Iterator[Any], first: Any) -> Callable[[], Iterator[Any]]:
+def _once(rest: Iterator[IntoTable], first: IntoTable | None) -> Callable[[], Iterator[IntoTable]]:
     """An iterator whose head was looked at, for one use."""
-    frames: list[Iterator[Any]] = [chain([first], rest)]
+    frames: list[Iterator[IntoTable]] = [chain([] if first is None else [first], rest)]
 
-    def take() -> Iterator[Any]:
+    def take() -> Iterator[IntoTable]:
         if not frames:
             raise PanelDataError("this iterator of frames has been read already; make a new one")
         return frames.pop()
@@ -281,13 +303,14 @@ def _once(rest: Iterator[Any], first: Any) -> Callable[[], Iterator[Any]]:
     return take
 
 
-def _is_paths(source: Any) -> bool:
+def _is_paths(source: object) -> TypeGuard[Paths]:
     """Whether something is a list of paths, not of frames."""
-    some = isinstance(source, list | tuple) and len(source) > 0
-    return some and all(isinstance(item, str | os.PathLike) for item in source)
+    if not isinstance(source, list | tuple) or not source:
+        return False
+    return all(isinstance(item, str | os.PathLike) for item in source)
 
 
-def _is_dask(source: Any) -> bool:
+def _is_dask(source: object) -> TypeGuard[IntoDataFrame]:
     return type(source).__module__.split(".")[0].startswith("dask")
 
 

@@ -7,10 +7,10 @@ apostrophes before such a beginning: the rule can be undone. Numbers stay as the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from gp4c.data.tables.columns import Column
 
 #: beginnings of formulas, also in the wide characters that some spreadsheets accept
 _BEGINNING = "[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
@@ -18,7 +18,10 @@ _FORMULA = re.compile(f"'*{_BEGINNING}")
 _GUARDED = re.compile(f"'+{_BEGINNING}")
 
 
-def guarded(value: Any) -> Any:
+Cell = TypeVar("Cell")
+
+
+def guarded(value: Cell) -> Cell | str:
     """A cell that no spreadsheet runs: what is no text, and texts of numbers, stay as they are."""
     if isinstance(value, str) and _FORMULA.match(value) and not _is_number(value):
         return f"'{value}"
@@ -31,7 +34,7 @@ def restored_names(names: list[str]) -> list[str]:
     return plain if len(set(plain)) == len(plain) else names
 
 
-def restored(column: pd.Series[Any]) -> pd.Series[Any]:
+def restored(column: Column) -> Column:
     """A column of texts without the guards of :func:`guarded`.
 
     A column with a formula that has no guard was written by somebody else and stays as it is.

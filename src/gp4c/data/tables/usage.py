@@ -11,7 +11,7 @@ cumulative usage instead, and λ is a function of it.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,10 @@ from gp4c.data.subjects import FloatArray, IndexArray
 from gp4c.data.tables.service import RECENT, ServiceRecord
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CWarning, PanelDataError
+
+if TYPE_CHECKING:
+    from gp4c.data.tables.build_panel import PanelFields
+    from gp4c.data.timeaxis import Window
 
 #: fewest rows about which a remark is made, and how much interval lengths must vary for one
 _ROWS, _VARIED = 12, 0.2
@@ -59,15 +63,16 @@ def recent_usage(
     return np.asarray(amount / np.where(length > 0, length, 1.0))
 
 
-def on_clock_of_usage(fields: dict[str, Any], window: Any) -> dict[str, Any]:
+def on_clock_of_usage(fields: PanelFields, window: Window | None) -> PanelFields:
     """The fields of a panel with each subject's cumulative usage as its time.
 
     Usage counts from a subject's first interval; what was used in a gap is not known and does not
     count.
     """
     index, length = fields["subject_index"], fields["stop"] - fields["start"]
-    record: ServiceRecord = fields["service"]
-    total = np.cumsum(fields["exposure"] * length)
+    record, exposure = fields["service"], fields["exposure"]
+    assert record is not None and exposure is not None  # noqa: PT018
+    total = np.cumsum(exposure * length)
     before = np.concatenate([[0.0], total[:-1]])
     begins = np.flatnonzero(np.diff(index, prepend=-1))
     offset = np.repeat(before[begins], np.diff(np.append(begins, len(index))))
@@ -84,8 +89,8 @@ def on_clock_of_usage(fields: dict[str, Any], window: Any) -> dict[str, Any]:
     )  # fmt: skip
     if window is not None:
         window = resolving_window(TimeAxis().window(window), start, stop)
-    return fields | {
-        "start": start, "stop": stop, "exposure": None, "window": window,
+    return {
+        **fields, "start": start, "stop": stop, "exposure": None, "window": window,
         "time_unit": record.usage, "time_origin": None,
         "service": ServiceRecord(end), "notes": (*fields["notes"], *said),
     }  # fmt: skip

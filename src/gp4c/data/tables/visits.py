@@ -10,7 +10,14 @@ import numpy as np
 from gp4c.data.checks import SHOWN, Problems, check_choice, plural, shown_number
 from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
-from gp4c.data.tables.build_panel import assemble, check_roles, ends_of_rows, timed_columns
+from gp4c.data.tables.build_panel import (
+    PanelFields,
+    RowArrays,
+    assemble,
+    check_roles,
+    ends_of_rows,
+    timed_columns,
+)
 from gp4c.data.tables.columns import (
     BoolArray,
     missing_cells,
@@ -26,6 +33,8 @@ from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gp4c.data.timeaxis import Moment, Window
 
 
 @dataclass(frozen=True)
@@ -51,17 +60,17 @@ def fields_from_visits(
     *,
     names: dict[str, str],
     exposure: str | None,
-    origin: Any,
+    origin: Moment | None,
     cumulative: bool,
     since_entry: bool,
     sort: bool,
-    window: Any,
+    window: Window | None,
     time_unit: str | None,
     missing: str,
     usage: str | None = None,
     end: str | None = None,
     clock: str = "time",
-) -> dict[str, Any]:
+) -> PanelFields:
     """Validate a table with one row per subject and visit.
 
     Parameters
@@ -110,12 +119,12 @@ def fields_from_visits(
         raise PanelDataError("no visit closes an interval with a count; nothing is left")
     if since_entry:
         visits, axis = _since_entry(visits, axis)
-    arrays = {
-        "start": visits.before[kept],
-        "stop": visits.time[kept],
-        "count": count[kept],
-        "exposure": None if weight is None else weight[kept],
-    }
+    arrays = RowArrays(
+        start=visits.before[kept],
+        stop=visits.time[kept],
+        count=count[kept],
+        exposure=None if weight is None else weight[kept],
+    )
     return assemble(
         table.take(visits.rows[kept]),
         roles,
@@ -132,7 +141,7 @@ def _read_visits(
     problems: Problems,
     table: Table,
     roles: dict[str, str],
-    origin: Any,
+    origin: Moment | None,
     options: tuple[str | None, bool],
 ) -> tuple[_Visits, TimeAxis]:
     """Read labels and times and put the visits in order."""
@@ -196,7 +205,7 @@ def _finite(origin: float) -> float:
     return origin
 
 
-def _is_date(origin: Any) -> bool:
+def _is_date(origin: Moment | None) -> bool:
     """Whether an origin was given as a date rather than as a number."""
     return origin is not None and not isinstance(origin, int | float | np.number)
 

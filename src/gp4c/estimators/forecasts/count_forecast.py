@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,8 +47,12 @@ from gp4c.estimators.forecasts.joint_counts import JointCounts
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
+
+#: nobody in particular, "active", "all", the label of a subject, or several labels
+Subjects: TypeAlias = "Hashable | Sequence[Hashable] | NDArray[np.generic]"
 
 #: draws behind a forecast: quantiles of a count to about a hundredth of their probability; fewer
 #: where so many cells are asked for that all draws together would be more than the second number
@@ -56,11 +60,27 @@ FORECAST_DRAWS, _ALL_DRAWS = 10_000, 8_000_000
 _FEWEST_DRAWS = 2_000
 
 
+class ForecastOptions(TypedDict, total=False):
+    """What may be asked of a forecast besides windows, subjects and level; see `forecast`."""
+
+    every: Step | None
+    each: bool
+    exposure: ArrayLike | str | None
+    usage: ArrayLike | str | None
+    new_units: ArrayLike
+    at: Any
+    covariates: Mapping[str, object] | None
+    history: PanelCounts | None
+    beyond: str
+    n_draws: int | None
+    random_state: int | None
+
+
 def forecast(
-    model: Any,
+    model: PanelEstimator,
     start: ArrayLike,
     stop: ArrayLike,
-    subjects: Any = "auto",
+    subjects: Subjects = "auto",
     level: float = 0.9,
     *,
     every: Step | None = None,
@@ -69,7 +89,7 @@ def forecast(
     usage: ArrayLike | str | None = None,
     new_units: ArrayLike = 0,
     at: Any = None,
-    covariates: Mapping[str, Any] | None = None,
+    covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "prior",
     n_draws: int | None = None,
@@ -179,7 +199,9 @@ class _Windows:
     divided: bool = False
 
     @classmethod
-    def of(cls, model: Any, start: ArrayLike, stop: ArrayLike, every: Step | None) -> _Windows:
+    def of(
+        cls, model: PanelEstimator, start: ArrayLike, stop: ArrayLike, every: Step | None
+    ) -> _Windows:
         first, last = windows(model, start, stop)
         if every is None:
             return cls(first, last, np.ndim(start) > 0 or np.ndim(stop) > 0)
@@ -207,10 +229,10 @@ class _Who:
     @classmethod
     def of(
         cls,
-        model: Any,
+        model: PanelEstimator,
         subjects: Any,
         history: PanelCounts | None,
-        covariates: Mapping[str, Any] | None,
+        covariates: Mapping[str, object] | None,
         begin: float,
     ) -> _Who:
         if isinstance(subjects, str) and subjects == "auto":
@@ -252,7 +274,7 @@ class _Who:
         return str(self.asked) if self.is_sum and not each else list(self.known.subjects.tolist())
 
 
-def _units(model: Any, given: ArrayLike | str | None, who: _Who) -> Floats:
+def _units(model: PanelEstimator, given: ArrayLike | str | None, who: _Who) -> Floats:
     """Units at risk of each subject: as given, else as of late."""
     recent = recent_rates(model, who.known)
     if recent is not None and (given is None or (isinstance(given, str) and given == "last")):
@@ -260,9 +282,9 @@ def _units(model: Any, given: ArrayLike | str | None, who: _Who) -> Floats:
     return exposures(model, given, who.known, who.own)
 
 
-def _plan(model: Any, times: _Windows, who: _Who, units: Floats, each: bool) -> Layout:
+def _plan(model: PanelEstimator, times: _Windows, who: _Who, units: Floats, each: bool) -> Layout:
     """Pairs of subjects and windows; those in service are counted until they leave."""
-    if who.covariates is not None:
+    if who.covariates is not None and model.coefficients_ is not None:
         units = units * np.exp(model.coefficients_.log_factor(who.covariates))
     plan = layout(
         (times.start, times.stop), times.several, len(units), units,
@@ -277,7 +299,7 @@ def _plan(model: Any, times: _Windows, who: _Who, units: Floats, each: bool) -> 
 
 
 def _additions(
-    model: Any, number: ArrayLike, at: Any, start: float, total: bool
+    model: PanelEstimator, number: ArrayLike, at: Any, start: float, total: bool
 ) -> NewUnits | None:
     """Planned additions, if there are any."""
     found = planned_units(model, number, at, start)

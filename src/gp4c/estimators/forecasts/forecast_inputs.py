@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +14,14 @@ from gp4c.data.timeaxis import TimeAxis
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
 BEYOND = ("prior", "hold")
 
 
-def check_forecast(model: Any, level: float, beyond: str, n_draws: int | None) -> None:
+def check_forecast(model: PanelEstimator, level: float, beyond: str, n_draws: int | None) -> None:
     """Check what does not depend on subjects or windows."""
     model._check_fitted()
     if not 0 < level < 1:
@@ -31,7 +32,7 @@ def check_forecast(model: Any, level: float, beyond: str, n_draws: int | None) -
         raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
 
 
-def windows(model: Any, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
+def windows(model: PanelEstimator, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
     """Start and stop of the windows as arrays of one length; dates on the axis of the fit."""
     axis = TimeAxis.of(model)
     first, last = axis.numbers(start), axis.numbers(stop)
@@ -45,12 +46,12 @@ def windows(model: Any, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floa
     return first.copy(), last.copy()
 
 
-def is_sum(subjects: Any) -> bool:
+def is_sum(subjects: object) -> bool:
     """Whether the sum over all subjects, or over those in service, is asked for."""
     return isinstance(subjects, str) and subjects in ("all", "active")
 
 
-def is_label(subjects: Any) -> bool:
+def is_label(subjects: object) -> bool:
     """One label rather than several: several come as a list, array or other sequence."""
     many = isinstance(subjects, Sequence | np.ndarray) or hasattr(subjects, "tolist")
     plain = isinstance(subjects, str | bytes | tuple | np.generic)
@@ -58,30 +59,36 @@ def is_label(subjects: Any) -> bool:
 
 
 def known_subjects(
-    model: Any, subjects: Any, history: PanelCounts | None
+    model: PanelEstimator, subjects: object, history: PanelCounts | None
 ) -> SubjectHistories | None:
     """Histories of the subjects asked for, in that order; None for a new subject."""
     if subjects is None:
         return None
-    if history is not None and model.effect_ == "weight":
-        raise ValueError('history= needs gamma effects: effect="weight" knows fitted subjects only')
+    if history is not None and model.effect_law_.is_free:
+        raise ValueError(
+            f'history= needs gamma effects: effect="{model.effect_}" knows fitted subjects only'
+        )
     if history is None:
-        known = _fitted_subjects(model)
+        known = fitted_subjects(model)
     else:
         known = SubjectHistories.of(model._adjusted(history))
     if is_sum(subjects):
         return known
-    labels = [subjects] if is_label(subjects) else np.asarray(subjects, dtype=object).tolist()
-    return known.take(known.positions(labels))
+    return known.take(known.positions(labels_of(subjects)))
 
 
-def _fitted_subjects(model: Any) -> SubjectHistories:
+def labels_of(subjects: object) -> list[Hashable]:
+    """The labels of the subjects asked for, one or several."""
+    many: list[Hashable] = np.asarray(subjects, dtype=object).tolist()
+    return [subjects] if isinstance(subjects, Hashable) and is_label(subjects) else many
+
+
+def fitted_subjects(model: PanelEstimator) -> SubjectHistories:
     """What a fitted model keeps of its subjects."""
-    if getattr(model, "histories_", None) is not None:
-        return model.histories_  # type: ignore[no-any-return]
-    labels = getattr(model, "subjects_", None)
-    expected = getattr(model, "subject_expected_", None)
-    if labels is None or (expected is None and model.effect_ == "gamma"):
+    if model.histories_ is not None:
+        return model.histories_
+    labels, expected = model.subjects_, model.subject_expected_
+    if expected is None and model.effect_law_.varies:
         raise ValueError(
             f"this {type(model).__name__} keeps no histories of its subjects; pass the panel as "
             "history="
@@ -91,16 +98,16 @@ def _fitted_subjects(model: Any) -> SubjectHistories:
 
 
 def covariate_rows(
-    model: Any,
+    model: PanelEstimator,
     known: SubjectHistories | None,
     history: PanelCounts | None,
-    covariates: Mapping[str, Any] | None,
+    covariates: Mapping[str, object] | None,
 ) -> Floats | None:
     """Centred covariates z of the subjects to forecast, (n, p); None without a formula.
 
     A known subject has its own, those that vary over time at their last values.
     """
-    effects = getattr(model, "coefficients_", None)
+    effects = model.coefficients_
     if covariates is not None and effects is None:
         raise ValueError("covariates= is for models with a formula")
     if effects is None:
@@ -109,39 +116,43 @@ def covariate_rows(
         return np.asarray(effects.profile(covariates or {})[None])
     labels = known.subjects.tolist()
     if history is None:
-        return np.asarray(effects.subject_design[model.histories_.positions(labels)])
+        return np.asarray(effects.subject_design[fitted_subjects(model).positions(labels)])
     own = design_rows(effects.design, history)[last_rows(history)]
     return np.asarray(own[SubjectHistories.of(history).positions(labels)])
 
 
 def changed_covariates(
-    model: Any,
+    model: PanelEstimator,
     known: SubjectHistories,
     history: PanelCounts | None,
-    covariates: Mapping[str, Any],
+    covariates: Mapping[str, object],
 ) -> Floats:
     """Centred covariates z of known subjects, some of them changed, (K, p)."""
     import pandas as pd
 
     effects = model.coefficients_
+    assert effects is not None
     effects.profile(covariates)  # which refuses what the formula does not know
     labels = known.subjects.tolist()
     if history is not None:
         table = last_covariates(effects.design, history)
         places = SubjectHistories.of(history).positions(labels)
     else:
-        table, places = pd.DataFrame(effects.design.columns), model.histories_.positions(labels)
-        if len(table) != len(model.histories_.subjects):
+        kept = fitted_subjects(model)
+        table, places = pd.DataFrame(effects.design.columns), kept.positions(labels)
+        if len(table) != len(kept.subjects):
             raise ValueError(
                 "covariates vary within subjects, and the model does not keep them: pass the panel "
                 "as history="
             )
     table = table.iloc[places].reset_index(drop=True)
-    return np.asarray(effects.design.matrix(table.assign(**covariates)))
+    for name, value in covariates.items():
+        table[name] = pd.Series([value] * len(table))
+    return np.asarray(effects.design.matrix(table))
 
 
 def last_exposures(
-    model: Any, known: SubjectHistories | None, z: Floats | None = None
+    model: PanelEstimator, known: SubjectHistories | None, z: Floats | None = None
 ) -> Floats | None:
     """Units at risk of each known subject when it was last observed; None if nobody knows.
 
@@ -153,11 +164,15 @@ def last_exposures(
     order = np.lexsort((known.span_stop, known.span_subject))
     last = np.ones(len(known.subjects))
     last[known.span_subject[order]] = known.span_exposure[order]
-    return last if z is None else np.asarray(last / np.exp(model.coefficients_.log_factor(z)))
+    effects = model.coefficients_
+    return last if z is None or effects is None else last / np.exp(effects.log_factor(z))
 
 
 def exposures(
-    model: Any, exposure: Any, known: SubjectHistories | None, z: Floats | None
+    model: PanelEstimator,
+    exposure: ArrayLike | str | None,
+    known: SubjectHistories | None,
+    z: Floats | None,
 ) -> Floats:
     """Units at risk during the windows: given, or ``"last"`` for those last observed.
 
@@ -189,9 +204,7 @@ def per_subject(exposure: ArrayLike, n_subjects: int) -> Floats:
     return np.broadcast_to(units, (n_subjects,))
 
 
-def seed_of(model: Any, random_state: int | None) -> int:
+def seed_of(model: PanelEstimator, random_state: int | None) -> int:
     """The seed given, that of the model, or 0."""
-    if random_state is not None:
-        return random_state
-    own = getattr(model, "random_state", None)
-    return 0 if own is None else int(own)
+    own = model.get_params().get("random_state") if random_state is None else random_state
+    return int(own) if isinstance(own, int | np.integer) else 0

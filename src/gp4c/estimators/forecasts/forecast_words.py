@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.checks import few_digits
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import average_exposure
+from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.plain import per
+
+if TYPE_CHECKING:
+    from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +28,9 @@ def window_text(start: float, stop: float, axis: TimeAxis) -> str:
     return text if first is None or last is None else f"{text} ({first} to {last})"
 
 
-def exposure_words(model: Any, asked: Any, units: Floats, is_new: bool) -> str:
+def exposure_words(
+    model: PanelEstimator, asked: ArrayLike | str | None, units: Floats, is_new: bool
+) -> str:
     """Say what exposure a forecast is for, where subjects had exposures and nobody chose one."""
     average = average_exposure(model)
     if average == 1.0:
@@ -32,13 +38,13 @@ def exposure_words(model: Any, asked: Any, units: Floats, is_new: bool) -> str:
     if isinstance(asked, str) or (asked is None and not is_new):
         low, high = f"{units.min():.3g}", f"{units.max():.3g}"
         return f"Exposure is as last observed, {low if low == high else f'{low} to {high}'}."
-    if asked is None or (np.ndim(asked) == 0 and float(asked) == 1.0):
+    if asked is None or (np.ndim(asked) == 0 and np.asarray(asked) == 1.0):
         return f"Exposure is 1; in the data it was {average:.3g} on average."
     return ""
 
 
 def note_of(
-    model: Any, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str,
+    model: PanelEstimator, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str,
     exposure: str = "",
 ) -> str:  # fmt: skip
     """Say what a forecast leaves out, what of it is past, and how the curve goes on.
@@ -63,7 +69,7 @@ def note_of(
 
 
 def _sentences(
-    model: Any, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str
+    model: PanelEstimator, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str
 ) -> Iterator[str]:
     axis, (low, high) = TimeAxis.of(model), model.window_
     end = _seen_until(known, high)
@@ -73,19 +79,19 @@ def _sentences(
             f"The window begins before the end of what was observed, {_moment(end, axis)}: up to "
             "there it is a repetition of the past, not a forecast of the future."
         )
-    plugged_in = not hasattr(model, "posterior_")
+    plugged_in = not isinstance(model, GaussianProcessModel)
     if plugged_in:
-        yield f"The curve of this {type(model).__name__} is plugged in: its error is left out."
+        yield model.curve_words()
     if np.all(start >= low) and np.all(stop <= high):
         return
     observed = window_text(low, high, axis)
-    if plugged_in:
+    if not isinstance(model, GaussianProcessModel):
         yield f"Beyond {observed} it goes on as there."
     else:
         yield f"Beyond the observation window {observed} the rate {_going_on(model, stop, beyond)}"
 
 
-def _going_on(model: Any, stop: Floats, beyond: str) -> str:
+def _going_on(model: GaussianProcessModel, stop: Floats, beyond: str) -> str:
     """How the rate of a Gaussian process goes on beyond the window."""
     low, high = model.window_
     rate, unit = float(model.intensity(high if np.any(stop > high) else low)), model.time_unit_
@@ -111,6 +117,6 @@ def _moment(time: float, axis: TimeAxis) -> str:
     return axis.date(time) or plain
 
 
-def _long_run(model: Any) -> float:
+def _long_run(model: GaussianProcessModel) -> float:
     """E λ far from the data: scale · (g² + γ), averaged over the posterior."""
     return float(model.posterior_.long_run_rate)

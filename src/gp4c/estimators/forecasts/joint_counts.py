@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.posterior.fitted_counts import coefficient_deviations
 from gp4c.posterior.subject_counts import SubjectCounts
 from gp4c.threads import one_blas_thread
 
@@ -164,8 +165,7 @@ class JointCounts:
             curves = -(-(some.stop - k) // times)
             found = self.model._curve_draws(start, stop, curves, rng, self.beyond)
             integrals, params, beta = found
-            if self.covariates is not None:
-                beta = beta - self.model.coefficients_.beta[:, None]
+            beta = coefficient_deviations(self.model, beta)
             seen, inside = integrals[:n_seen], integrals[n_seen:]
             drawn = self._effects(counts, seen, params, beta, rng, times)
             kept = np.repeat(np.arange(curves), times)[: some.stop - k]
@@ -188,8 +188,7 @@ class JointCounts:
             curves = -(-some // times)
             found = self.model._curve_draws(counts.start, counts.stop, curves, rng, self.beyond)
             seen, params, beta = found
-            if self.covariates is not None:
-                beta = beta - self.model.coefficients_.beta[:, None]
+            beta = coefficient_deviations(self.model, beta)
             yield self._effects(counts, seen, params, beta, rng, times)[0][:, :some]
 
     def theta(self, params: Floats) -> Floats:
@@ -281,14 +280,14 @@ def new_effects(
 ) -> Floats:
     """υ of subjects of whom nothing is known, (n_new, S)."""
     law, size = model.effect_law_, (n_new, params.shape[1])
-    if model.effect_ == "weight":
+    if law.is_free:
         return np.asarray(rng.choice(np.asarray(model.subject_effects_), size))
     return law.draw(params[: len(law.parameters)], np.zeros(size), np.zeros(1), rng)
 
 
 def fixed_effects(model: PanelEstimator, known: SubjectHistories) -> Floats:
     """Free weights of known subjects; 1 without."""
-    if model.effect_ != "weight":
+    if not model.effect_law_.is_free:
         return np.ones(len(known.subjects))
     order = {label: k for k, label in enumerate(model.subjects_.tolist())}
     return np.asarray(model.subject_effects_)[[order[label] for label in known.subjects.tolist()]]

@@ -6,9 +6,11 @@ likelihood is expanded at its mode; if that is not close enough, Poisson counts 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from gp4c.data.tables.sources import ArraySource
 from gp4c.estimators.engine_fit import EngineData, fit_engine, given_mean, run_engine
@@ -21,18 +23,24 @@ from gp4c.model.cells import Cells
 from gp4c.model.laws import CountLaw, SubjectEffect
 from gp4c.model.observed_cells import panel_rows
 
+if TYPE_CHECKING:
+    from gp4c.estimators.base import Compression
+    from gp4c.estimators.gp_base import GaussianProcessModel
+
 #: rows with several events up to which they are fitted as they are, without effects of subjects
 #: and with: fits of these sizes take about 3 s
-MOST_ROWS, MOST_HARD_ROWS = 30_000, 6_000
+MOST_ROWS, MOST_HARD_ROWS = 30_000, 2_500
 #: rows with several events up to which they are fitted after all if an expansion is not close
 MOST_EXACT_ROWS = 30_000
 #: nats on a sample of subjects behind the best law from which a law is given up
 _FAR_BEHIND = 15.0
+#: times that the likelihood is expanded anew where an expansion is not close
+_MOST_REPAIRS = 4
 
 
 def fit_panel(
-    model: Any, data: EngineData, laws: list[Laws], say: Say | None = None
-) -> tuple[EngineFit, dict[str, Any] | None]:
+    model: GaussianProcessModel, data: EngineData, laws: list[Laws], say: Say | None = None
+) -> tuple[EngineFit, Compression | None]:
     """Fit rows in memory; also what stands for them, None if they stand for themselves."""
     if data.events is not None or data.z is not None:
         return fit_engine(model, data, laws, say), None
@@ -43,15 +51,16 @@ def fit_panel(
 class _LargePanel:
     """A panel, and the forms in which it is fitted."""
 
-    model: Any
+    model: GaussianProcessModel
     data: EngineData
     say: Say
 
-    def fit(self, laws: list[Laws]) -> tuple[EngineFit, dict[str, Any] | None]:
+    def fit(self, laws: list[Laws]) -> tuple[EngineFit, Compression | None]:
         """Choose laws on a sample of subjects, then fit those that are not far behind."""
-        cells = {pair: self.data.cells(*pair) for pair in laws}
-        if all(_bearable(one) for one in cells.values()):
-            return run_engine(self.model, lambda *pair: cells[pair], laws, self.say), None
+        cells = {pair: self._cells(*pair) for pair in laws}
+        few = {pair: one for pair, one in cells.items() if one is not None}
+        if len(few) == len(laws):
+            return run_engine(self.model, lambda *pair: few[pair], laws, self.say), None
         kept, behind = self._plausible(laws)
         fit, described = self._by_law(cells, kept)
         top = fit.weighted.log_evidence
@@ -59,6 +68,18 @@ class _LargePanel:
         for (law, effect), gap in behind.items():  # as far behind as the sample says
             fit.evidences.setdefault((law.name, effect.name), top - scale * gap)
         return fit, described
+
+    def _cells(self, law: CountLaw, effect: SubjectEffect) -> Cells | None:
+        """Cells to which a fit takes a few seconds; None if they are too many."""
+        if effect.varies and self._left(law) > MOST_HARD_ROWS:
+            return None
+        cells = self.data.cells(law, effect)
+        return cells if _bearable(cells) else None
+
+    def _left(self, law: CountLaw) -> int:
+        """Rows with a remainder."""
+        assert self.data.panel is not None
+        return int(law.has_remainder(np.asarray(self.data.panel.count, dtype=float)).sum())
 
     def _plausible(self, laws: list[Laws]) -> tuple[list[Laws], dict[Laws, float]]:
         """Laws to fit, and nats by which the others are behind on a sample."""
@@ -70,28 +91,50 @@ class _LargePanel:
         return kept, {pair: top - found[pair] for pair in laws if pair not in kept}
 
     def _by_law(
-        self, cells: dict[Laws, Cells], laws: list[Laws]
-    ) -> tuple[EngineFit, dict[str, Any] | None]:
+        self, cells: dict[Laws, Cells | None], laws: list[Laws]
+    ) -> tuple[EngineFit, Compression | None]:
         """Each law by its cells or by an expansion; what to do if that is not close enough."""
-
-        def observe(law: CountLaw, effect: SubjectEffect) -> Cells:
-            one = cells[law, effect]
-            return one if _bearable(one) else self.many.expanded((law, effect), self.say)
-
-        fit = run_engine(self.model, observe, laws, self.say)
-        used, n_rows = fit.task.likelihood.cells, len(cells[fit.laws].rows.count)
-        if used.expansion is None:
+        ready = {pair: one for pair in laws if (one := self._ready(cells, pair)) is not None}
+        if not ready:
+            raise ArithmeticError("no mode of the posterior was found")
+        fit = run_engine(self.model, lambda *pair: ready[pair], list(ready), self.say)
+        if fit.task.likelihood.cells.expansion is None:
             return fit, None
-        error = self.many.error(fit)
+        n_rows = self._left(fit.laws[0])
+        fit, error = self._repaired(fit, self.many.error(fit))
         if error > MOST_ERROR and not n_rows:
             self.say(f"sums on nodes: the expansion is {error:.1g} nats off")
             return fit_sums(self.model, self._summed(fit.laws[1]), [fit.laws], self.say)
         if error > MOST_ERROR and n_rows <= MOST_EXACT_ROWS:
             self.say(f"fitting the rows: the expansion is {error:.1g} nats off")
-            return run_engine(self.model, lambda *pair: cells[pair], [fit.laws], self.say), None
+            return fit_engine(self.model, self.data, [fit.laws], self.say), None
         return fit, self._described(fit, error)
 
-    def _described(self, fit: EngineFit, error: float) -> dict[str, Any]:
+    def _ready(self, cells: dict[Laws, Cells | None], pair: Laws) -> Cells | None:
+        """Cells of a law or their expansion; None where that has no mode, as without any effect."""
+        try:
+            return cells[pair] or self.many.expanded(pair, self.say)
+        except ArithmeticError:
+            return None
+
+    def _repaired(self, fit: EngineFit, error: float) -> tuple[EngineFit, float]:
+        """Expand anew at the mode just found while that brings the expansion closer."""
+        for _ in range(_MOST_REPAIRS):
+            if error <= MOST_ERROR:
+                break
+            self.say(f"expanding anew: the expansion is {error:.1g} nats off")
+            cells = self.many.re_expanded(fit)
+            try:
+                again = run_engine(self.model, lambda *pair, c=cells: c, [fit.laws], self.say)
+            except ArithmeticError:  # an expansion far from any mode
+                break
+            left = self.many.error(again)
+            if left >= error:
+                break
+            fit, error = replace(again, evidences=fit.evidences | again.evidences), left
+        return fit, error
+
+    def _described(self, fit: EngineFit, error: float) -> Compression:
         """What stands for the rows, and how closely."""
         cells = fit.task.likelihood.cells
         length = self.data.window[1] - self.data.window[0]
@@ -126,7 +169,5 @@ class _LargePanel:
 
 def _bearable(cells: Cells) -> bool:
     """Whether a fit to these cells takes a few seconds."""
-    if len(cells.hard):
-        return len(cells.rows.count) <= MOST_HARD_ROWS
     n_rows, size = len(cells.rows.count), len(cells.start) + cells.n_owners
-    return n_rows <= MOST_ROWS and size <= MOST_CELLS
+    return n_rows <= (MOST_HARD_ROWS if len(cells.hard) else MOST_ROWS) and size <= MOST_CELLS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,11 @@ from gp4c.large.subject_sums import Spans, subject_totals
 from gp4c.model.dispersion import poisson_dispersion
 from gp4c.model.laws import EFFECTS
 from gp4c.model.table_integrals import TABLE, Table, summed_between
-from gp4c.posterior.draws import systematic
+from gp4c.posterior.draws import CurveDraws, systematic
+
+if TYPE_CHECKING:
+    from gp4c.data.subjects import LabelArray
+    from gp4c.estimators.gp_base import GaussianProcessModel
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -27,7 +31,7 @@ Indices = NDArray[np.intp]
 _EFFECT_DRAWS, _AT_ONCE = 200, 1 << 12
 
 
-def store_subjects(model: Any, source: PanelSource, sums: PanelSums) -> None:
+def store_subjects(model: GaussianProcessModel, source: PanelSource, sums: PanelSums) -> None:
     """Set totals, expected counts, effects and histories of subjects, if they were kept."""
     model.subjects_ = np.zeros(0, dtype=object)
     model.subject_effects_ = model.subject_expected_ = model.histories_ = None
@@ -52,7 +56,9 @@ def store_subjects(model: Any, source: PanelSource, sums: PanelSums) -> None:
     model.histories_ = replace(known, service=service)
 
 
-def _labels(source: PanelSource, keys: Any, labels: dict[int, Any]) -> Any:
+def _labels(
+    source: PanelSource, keys: NDArray[np.uint64], labels: dict[int, Hashable]
+) -> LabelArray:
     if isinstance(source, ArraySource):
         return source.panel.subjects[keys.view(np.int64)]
     if labels:
@@ -60,9 +66,12 @@ def _labels(source: PanelSource, keys: Any, labels: dict[int, Any]) -> Any:
     return keys.view(np.int64)
 
 
-def _effects(model: Any, spans: Spans, first: Indices, totals: Floats) -> tuple[Floats, Floats]:
+def _effects(
+    model: GaussianProcessModel, spans: Spans, first: Indices, totals: Floats
+) -> tuple[Floats, Floats]:
     """Effect and expected count of each subject, averaged over draws of the posterior."""
     draws, effect = model.posterior_, EFFECTS[model.effect_]
+    assert isinstance(draws, CurveDraws)
     who = systematic(draws.weights, _EFFECT_DRAWS, np.random.default_rng(0))
     psi = draws.params[: len(effect.parameters), who]
     effects, expected = np.ones(len(first)), np.empty(len(first))
@@ -73,12 +82,12 @@ def _effects(model: Any, spans: Spans, first: Indices, totals: Floats) -> tuple[
     return effects, expected
 
 
-def _table(draws: Any, who: Indices) -> Table:
+def _table(draws: CurveDraws, who: Indices) -> Table:
     """∫ λ from the window's start and its slope in steps of the table, (TABLE + 1, S)."""
     low, high = draws.window
     times = np.linspace(low, high, TABLE + 1)
     level = draws.integrals_of(np.full(TABLE + 1, low), times, who, np.random.default_rng(0))
-    slope = draws.intensities(times)[:, who] * ((high - low) / TABLE)
+    slope = draws.intensity_paths(times, who).T * ((high - low) / TABLE)
     return level, slope
 
 
@@ -95,7 +104,11 @@ def _expected(table: Table, spans: Spans, first: Indices) -> Iterator[tuple[slic
 
 
 def _histories(
-    model: Any, spans: Spans, first: Indices, order: Indices, window: tuple[float, float]
+    model: GaussianProcessModel,
+    spans: Spans,
+    first: Indices,
+    order: Indices,
+    window: tuple[float, float],
 ) -> SubjectHistories:
     """What forecasts need to know of the subjects, in order of their labels.
 

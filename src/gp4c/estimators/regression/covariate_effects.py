@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,19 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-COLUMNS = (
-    "covariate", "coefficient", "se", "robust_se", "rate_ratio", "low", "high", "z", "p_value",
-)  # fmt: skip
+
+class EffectRow(NamedTuple):
+    """One coefficient: errors of the model and of the sandwich, rate ratio with its interval."""
+
+    covariate: str
+    coefficient: float
+    se: float
+    robust_se: float
+    rate_ratio: float
+    low: float
+    high: float
+    z: float
+    p_value: float
 
 
 @dataclass(frozen=True)
@@ -51,44 +61,53 @@ class CovariateEffects:
     subject_design: Floats
 
     def table(self, level: float = 0.95, errors: str = "robust") -> pd.DataFrame:
-        """One row per coefficient; interval, z and p-value from the standard errors chosen."""
+        """The rows as a data frame."""
         import pandas as pd
+
+        return pd.DataFrame(self.rows(level, errors), columns=list(EffectRow._fields))
+
+    def rows(self, level: float = 0.95, errors: str = "robust") -> list[EffectRow]:
+        """One row per coefficient; interval, z and p-value from the standard errors chosen."""
         from scipy.special import ndtr, ndtri
 
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        each = {
+        covariances = {
             "robust": self.robust_covariance,
             "model": self.covariance,
             "jackknife": self.jackknife_covariance,
         }
-        if errors not in each:
-            raise ValueError(f"errors must be one of {', '.join(map(repr, each))}, not {errors!r}")
-        se, robust_se, used = (np.sqrt(np.diag(each[name])) for name in ("model", "robust", errors))
+        if errors not in covariances:
+            known = ", ".join(map(repr, covariances))
+            raise ValueError(f"errors must be one of {known}, not {errors!r}")
+        se, robust_se, used = (
+            np.sqrt(np.diag(covariances[name])) for name in ("model", "robust", errors)
+        )
         reach = ndtri((1 + level) / 2) * used
         z = self.beta / used
-        columns = (
-            self.design.names, self.beta, se, robust_se, np.exp(self.beta),
-            np.exp(self.beta - reach), np.exp(self.beta + reach), z, 2 * ndtr(-np.abs(z)),
+        numbers = (
+            self.beta, se, robust_se, np.exp(self.beta), np.exp(self.beta - reach),
+            np.exp(self.beta + reach), z, 2 * ndtr(-np.abs(z)),
         )  # fmt: skip
-        return pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
+        each = np.stack(numbers, axis=1).tolist()
+        return [EffectRow(name, *row) for name, row in zip(self.design.names, each, strict=True)]
 
     def adjust(self, panel: PanelCounts) -> PanelCounts:
         """The panel with exp(βᵀz) in the exposure of its rows."""
         factor = np.exp(design_rows(self.design, panel) @ self.beta)
         return panel._like(exposure=panel.exposure * factor)
 
-    def profile(self, covariates: Mapping[str, Any]) -> Floats:
+    def profile(self, covariates: Mapping[str, object]) -> Floats:
         """z of chosen covariates, the others at their average, (p,)."""
         return self.design.profile(covariates)
 
-    def log_factor(self, z: Floats) -> Any:
+    def log_factor(self, z: Floats) -> Floats:
         """βᵀz."""
-        return z @ self.beta
+        return np.asarray(z @ self.beta)
 
 
 def no_effects() -> pd.DataFrame:
     """The table of a model without covariates."""
     import pandas as pd
 
-    return pd.DataFrame({name: np.zeros(0) for name in COLUMNS})
+    return pd.DataFrame({name: np.zeros(0) for name in EffectRow._fields})

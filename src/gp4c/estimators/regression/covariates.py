@@ -3,78 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.estimators.regression.covariate_tables import CovariateTables
 from gp4c.posterior.draws import CurveDraws
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from gp4c.data.panel import PanelCounts
     from gp4c.data.subject_histories import SubjectHistories
-    from gp4c.estimators.regression.covariate_effects import CovariateEffects
+    from gp4c.estimators.base import Numbers
+    from gp4c.estimators.forecasts.count_forecast import Subjects
 
 Floats = NDArray[np.float64]
-Covariates = Mapping[str, Any]
+Covariates = Mapping[str, object]
 
 
-class CovariateModel(GaussianProcessModel):
+class CovariateModel(CovariateTables, GaussianProcessModel):
     """Prediction from a fitted posterior and fitted coefficients."""
 
-    coefficients_: CovariateEffects | None
     histories_: SubjectHistories
-
-    @property
-    def effects_(self) -> pd.DataFrame:
-        """Effects of the covariates, one row each; empty without a formula.
-
-        Columns: covariate, coefficient, se (model-based), robust_se (sandwich over subjects),
-        rate_ratio, low, high (95%), z and p_value; the last four use the robust error, which is
-        right also where counts are overdispersed. See :meth:`effect_table` for other levels.
-        """
-        return self.effect_table()
-
-    def effect_table(self, level: float = 0.95, *, errors: str = "robust") -> pd.DataFrame:
-        """Effects of the covariates at another level, or with other intervals.
-
-        Parameters
-        ----------
-        level : float in (0, 1)
-            Level of the intervals of the rate ratios.
-        errors : {"robust", "model", "jackknife"}
-            Standard errors behind intervals, z and p-values: the sandwich over subjects; those of
-            the model, which rely on its law of the counts; or the jackknife over subjects, a
-            little larger and better than the sandwich for fewer than about 100 subjects.
-        """
-        from gp4c.estimators.regression.covariate_effects import (
-            no_effects,  # only now: most fits have no covariates
-        )
-
-        self._check_fitted()
-        known = self._effects()
-        return no_effects() if known is None else known.table(level, errors)
-
-    def effects_in_words(self, level: float = 0.95) -> str:
-        """One sentence per covariate: factor, interval, p-value, probability; see `effects_`."""
-        self._check_fitted()
-        words = import_module("gp4c.reporting.effect_rows")  # reporting stands after models
-        return str(words.effects_in_words(self, level))
-
-    def subject_effect_table(self, level: float = 0.95) -> pd.DataFrame:
-        """Effects of the fitted subjects with intervals, one row each.
-
-        Columns: subject, events, expected (at effect 1), effect (posterior mean, as in
-        `subject_effects_`), low, high; see :mod:`gp4c.estimators.subject_effects`.
-        """
-        from gp4c.estimators.subject_effects import subject_effect_table
-
-        self._check_fitted()
-        return subject_effect_table(self, level)
 
     # -- curves -----------------------------------------------------------------------------
 
@@ -83,9 +33,9 @@ class CovariateModel(GaussianProcessModel):
         t: ArrayLike,
         *,
         covariates: Covariates | None = None,
-        subjects: Any = None,
+        subjects: Subjects = None,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Posterior mean of the intensity λ(t), in events per unit of time and exposure.
 
         Parameters
@@ -110,9 +60,9 @@ class CovariateModel(GaussianProcessModel):
         t: ArrayLike,
         *,
         covariates: Covariates | None = None,
-        subjects: Any = None,
+        subjects: Subjects = None,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Posterior mean of Λ(t), the expected number of events from the window's start to t.
 
         The options are those of :meth:`intensity`.
@@ -127,9 +77,9 @@ class CovariateModel(GaussianProcessModel):
         stop: ArrayLike,
         *,
         covariates: Covariates | None = None,
-        subjects: Any = None,
+        subjects: Subjects = None,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure.
 
         The options are those of :meth:`intensity`.
@@ -148,7 +98,7 @@ class CovariateModel(GaussianProcessModel):
         *,
         covariates: Covariates | None = None,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of λ: (low, high), each shaped like `t`.
 
         Parameters
@@ -173,7 +123,7 @@ class CovariateModel(GaussianProcessModel):
         *,
         covariates: Covariates | None = None,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`."""
         return GaussianProcessModel.cumulative_band(
             self._at(covariates), t, level, kind, extrapolate=extrapolate
@@ -198,26 +148,6 @@ class CovariateModel(GaussianProcessModel):
 
     # -- helpers ----------------------------------------------------------------------------
 
-    def _covariates_of(self, panel: PanelCounts) -> Floats | None:
-        from gp4c.data.formulas.covariate_rows import design_rows
-
-        known = self._effects()
-        return None if known is None else design_rows(known.design, panel)
-
-    def _effects(self) -> CovariateEffects | None:
-        return getattr(self, "coefficients_", None)
-
-    def _adjusted(self, panel: PanelCounts) -> PanelCounts:
-        """The panel with the covariates' effects in its exposure."""
-        known = self._effects()
-        return panel if known is None else known.adjust(panel)
-
-    def _profile(self, covariates: Covariates) -> tuple[CovariateEffects, Floats]:
-        known = self._effects()
-        if known is None:
-            raise ValueError("covariates= needs a model with covariates: GP4C(formula=...)")
-        return known, known.profile(covariates)
-
     def _at(self, covariates: Covariates | None) -> CovariateModel:
         """The model at chosen covariates: every draw of the curve times its own exp(βᵀz)."""
         if covariates is None:
@@ -230,20 +160,22 @@ class CovariateModel(GaussianProcessModel):
         view.posterior_ = posterior.multiplied(np.exp(z @ posterior.coefficients))
         return view
 
-    def _check_subjects(self, covariates: Covariates | None, subjects: Any) -> None:
+    def _check_subjects(self, covariates: Covariates | None, subjects: Subjects) -> None:
         if subjects is not None and covariates is not None:
             raise ValueError("covariates= and subjects= exclude each other")
 
-    def _for_subjects(self, curve: Any, subjects: Any) -> Any:
+    def _for_subjects(self, curve: Numbers, subjects: Subjects) -> Numbers:
+        from gp4c.estimators.forecasts.forecast_inputs import fitted_subjects
+
         several = isinstance(subjects, list | np.ndarray)
-        labels = list(subjects) if several else [subjects]
-        places = self.histories_.positions(labels)
+        labels = list(np.asarray(subjects, dtype=object)) if several else [subjects]
+        places = fitted_subjects(self).positions(labels)
         factors = np.ones(len(places))
         if self.subject_effects_ is not None:
             factors = self.subject_effects_[places]
-        known = self._effects()
+        known = self.coefficients_
         if known is not None:
             factors = factors * np.exp(known.log_factor(known.subject_design[places]))
         if not several:
             return float(factors[0]) * curve
-        return np.multiply.outer(factors, np.asarray(curve))
+        return np.asarray(np.multiply.outer(factors, np.asarray(curve)))

@@ -1,8 +1,8 @@
 """Damped Newton climbs to modes of the posterior, many at once.
 
 With strong data curve and level share a banana-shaped ridge. A climb therefore moves in (ξ, l, …)
-with v = (ξ + b) e^{−ρ(l − l₀)/2} − b, b = (m₀/k) L⁻¹1: along l at fixed ξ the share ρ of the curve
-stays as it is. ρ = 1 − tr(Σ_vv)/M is how much the data say of v (docs/maths.md).
+with v = e^{−P(l − l₀)/2} (ξ + b) − b, b = (m₀/k) L⁻¹1. Along l at fixed ξ, f stays as it is in the
+directions that the data know, and h in the others: P = I − Σ_vv (docs/maths_engine.md, section 3).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Flags = NDArray[np.bool_]
 
 #: least curvature of a Newton step: directions that the density hardly bends get this
 _LEAST_CURVATURE = 0.3
-#: least eigenvalue of −∂²/∂v∂v from which ρ is taken
+#: least eigenvalue of −∂²/∂v∂v from which P is taken
 _CONCAVE = 0.02
 #: longest step, in root mean squares over coordinates, and of level and parameters
 _LONGEST, _LONGEST_PARAMETER = 3.0, 1.5
@@ -33,6 +33,48 @@ _NOISE, _NOISE_PER_SUBJECT = 0.05, 2e-4
 _LEAST_PRECISION = 0.05
 
 
+@dataclass
+class Tilts:
+    """P = A diag(ρ) Aᵀ of C points.
+
+    Attributes
+    ----------
+    shares : (C, M)
+        ρ: how much the data say along each axis, 0 to 1.
+    axes : (C, M, M)
+        A.
+    """
+
+    shares: Floats
+    axes: Floats
+
+    @classmethod
+    def none(cls, size: int, number: int) -> Tilts:
+        """P = 0."""
+        return cls(np.zeros((number, size)), np.tile(np.eye(size), (number, 1, 1)))
+
+    @property
+    def trace(self) -> Floats:
+        """tr P, (C,)."""
+        return np.asarray(self.shares.sum(axis=1))
+
+    def take(self, who: NDArray[np.intp]) -> Tilts:
+        """Some of the points."""
+        return Tilts(self.shares[who], self.axes[who])
+
+    def apply(self, vectors: Floats) -> Floats:
+        """P times vectors (C, M)."""
+        return self._along_axes(vectors, self.shares)
+
+    def stretch(self, vectors: Floats, change: Floats) -> Floats:
+        """e^{−P · change / 2} times vectors (C, M)."""
+        return self._along_axes(vectors, np.exp(-0.5 * change[:, None] * self.shares))
+
+    def _along_axes(self, vectors: Floats, factors: Floats) -> Floats:
+        along = (vectors[:, None, :] @ self.axes)[:, 0]
+        return np.asarray((self.axes @ (factors * along)[:, :, None])[:, :, 0])
+
+
 @dataclass(frozen=True)
 class Mode:
     """A mode, and the Gaussian around it in (ξ, l, …).
@@ -42,8 +84,8 @@ class Mode:
     landscape : Landscape
     u : float
     x : (D,)
-    rho : float
-        Share of the level's coordinate.
+    tilt : Tilts
+        P of this point.
     precision, axes : (D,), (D, D)
         Eigenvalues and eigenvectors of minus the Hessian.
     log_evidence : float
@@ -55,7 +97,7 @@ class Mode:
     landscape: Landscape
     u: float
     x: Floats
-    rho: float
+    tilt: Tilts
     precision: Floats
     axes: Floats
     log_evidence: float
@@ -63,29 +105,29 @@ class Mode:
     steps: int = field(default=0, compare=False)
 
 
-def tilt(landscape: Landscape, x: Floats, u: Floats, rho: Floats, at: Derivatives) -> Derivatives:
-    """Derivatives in (ξ, l, …) at l₀ = l; the density gains e^{−ρM(l − l₀)/2}."""
+def tilt(landscape: Landscape, x: Floats, u: Floats, tilts: Tilts, at: Derivatives) -> Derivatives:
+    """Derivatives in (ξ, l, …) at l₀ = l; the density gains e^{−tr(P)(l − l₀)/2}."""
     m = landscape.size
-    shift = -(rho / 2) * (x[:m] + landscape.constants(u))  # ∂v/∂l at fixed ξ, (M, C)
-    change = np.tile(np.eye(landscape.dimension), (len(u), 1, 1))
-    change[:, :m, m] = shift.T
     by_v = at.gradient[:, :m]
+    shift = -0.5 * tilts.apply((x[:m] + landscape.constants(u)).T)  # ∂v/∂l at fixed ξ, (C, M)
+    change = np.tile(np.eye(landscape.dimension), (len(u), 1, 1))
+    change[:, :m, m] = shift
     hessian = change.transpose(0, 2, 1) @ at.hessian @ change
-    both = (rho / 2)[:, None] * by_v
+    both = 0.5 * tilts.apply(by_v)  # −∂²v/∂ξ∂l · ∇_v
     hessian[:, :m, m] -= both
     hessian[:, m, :m] -= both
-    hessian[:, m, m] -= rho / 2 * (by_v * shift.T).sum(axis=1)
+    hessian[:, m, m] -= (both * shift).sum(axis=1)
     gradient = (change.transpose(0, 2, 1) @ at.gradient[:, :, None])[:, :, 0]
-    gradient[:, m] -= rho * m / 2
-    return Derivatives(at.value - rho * m / 2 * x[m], gradient, hessian)
+    gradient[:, m] -= tilts.trace / 2
+    return Derivatives(at.value - tilts.trace / 2 * x[m], gradient, hessian)
 
 
-def move(landscape: Landscape, x: Floats, step: Floats, rho: Floats, u: Floats) -> Floats:
+def move(landscape: Landscape, x: Floats, step: Floats, tilts: Tilts, u: Floats) -> Floats:
     """Where a step in (ξ, l, …) from x leads."""
     m = landscape.size
     b = landscape.constants(u)
     moved = x + step
-    moved[:m] = (moved[:m] + b) * np.exp(-rho / 2 * step[m]) - b
+    moved[:m] = tilts.stretch((moved[:m] + b).T, step[m]).T - b
     return moved
 
 
@@ -100,7 +142,7 @@ class _Climbs:
     value: Floats  # in tilted coordinates
     raw: Floats
     gain: Floats  # promised by the last step, twice over
-    rho: Floats
+    tilts: Tilts
     tilted: Flags
     length: Floats
     failures: NDArray[np.intp]
@@ -109,11 +151,11 @@ class _Climbs:
     axes: Floats
 
     @classmethod
-    def start(cls, x: Floats, u: Floats) -> _Climbs:
+    def start(cls, x: Floats, u: Floats, size: int) -> _Climbs:
         d, c = x.shape
         return cls(
             x=x.copy(), u=u, trial=x.copy(), step=np.zeros((d, c)), value=np.full(c, -np.inf),
-            raw=np.full(c, -np.inf), gain=np.zeros(c), rho=np.zeros(c),
+            raw=np.full(c, -np.inf), gain=np.zeros(c), tilts=Tilts.none(size, c),
             tilted=np.zeros(c, dtype=bool), length=np.ones(c), failures=np.zeros(c, dtype=np.intp),
             done=np.zeros(c, dtype=bool), precision=np.ones((c, d)),
             axes=np.tile(np.eye(d), (c, 1, 1)),
@@ -140,8 +182,8 @@ def climb(
     floor : float
         Climbs that cannot reach this log evidence are given up.
     """
-    s = _Climbs.start(starts, u)
     m = landscape.size
+    s = _Climbs.start(starts, u, m)
     steps = 0
     for steps in range(1, max_steps + 1):
         active = np.flatnonzero(~s.done)
@@ -149,7 +191,7 @@ def climb(
             break
         with np.errstate(all="ignore"):
             at = landscape.derivatives(s.trial[:, active], u[active])
-        tilted_value = at.value - s.rho[active] * m / 2 * s.trial[m, active]
+        tilted_value = at.value - s.tilts.take(active).trace / 2 * s.trial[m, active]
         promised = _ARMIJO * s.length[active] * s.gain[active]
         better = tilted_value > s.value[active] + promised - _noise(landscape)
         better &= np.isfinite(at.value)
@@ -175,7 +217,7 @@ def _shorten(landscape: Landscape, s: _Climbs, failed: NDArray[np.intp]) -> None
     s.trial[:, outside] *= _SHORTER
     rest = failed[np.isfinite(s.value[failed])]
     step = s.length[rest] * s.step[:, rest]
-    s.trial[:, rest] = move(landscape, s.x[:, rest], step, s.rho[rest], s.u[rest])
+    s.trial[:, rest] = move(landscape, s.x[:, rest], step, s.tilts.take(rest), s.u[rest])
 
 
 def _advance(
@@ -191,8 +233,9 @@ def _advance(
     s.x[:, who], s.raw[who], s.failures[who] = s.trial[:, who], at.value, 0
     fresh = ~s.tilted[who]
     if fresh.any():
-        _choose_rho(s, who[fresh], at.hessian[fresh][:, :m, :m])
-    here = tilt(landscape, s.x[:, who], s.u[who], s.rho[who], at)
+        _choose_tilts(landscape, s, who[fresh], at.hessian[fresh][:, :m, :m])
+    tilts = s.tilts.take(who)
+    here = tilt(landscape, s.x[:, who], s.u[who], tilts, at)
     precision, axes = np.linalg.eigh(-here.hessian)
     used = np.maximum(np.abs(precision), _LEAST_CURVATURE)
     along = (axes.transpose(0, 2, 1) @ here.gradient[:, :, None])[:, :, 0]
@@ -205,19 +248,35 @@ def _advance(
     most = np.abs(step[:, m:]).max(axis=1)
     step *= np.minimum(1.0, _LONGEST_PARAMETER / np.maximum(most, 1e-300))[:, None]
     s.step[:, who], s.length[who] = step.T, 1.0
-    s.trial[:, who] = move(landscape, s.x[:, who], step.T, s.rho[who], s.u[who])
+    s.trial[:, who] = move(landscape, s.x[:, who], step.T, tilts, s.u[who])
     s.done[who[(gain < tol) & s.tilted[who]]] = True
     if floor > -np.inf:
         reach = at.value + 2 * gain + _laplace(np.maximum(precision, _LEAST_PRECISION))
         s.done[who[s.tilted[who] & (reach < floor)]] = True
 
 
-def _choose_rho(s: _Climbs, who: NDArray[np.intp], by_v: Floats) -> None:
-    """ρ = 1 − tr(Σ_vv)/M, as soon as the density is concave in v."""
-    values = np.linalg.eigvalsh(-by_v)
+def _choose_tilts(landscape: Landscape, s: _Climbs, who: NDArray[np.intp], by_v: Floats) -> None:
+    """P = ρ (ŵŵᵀ + Q D Q), as soon as the density is concave in v.
+
+    ŵ is the direction of v + b, along which a curve keeps its shape, Q = I − ŵŵᵀ, D = I − Σ_vv what
+    the data say of every direction, and ρ = ŵᵀDŵ what they say of the level.
+    """
+    m = landscape.size
+    values, axes = np.linalg.eigh(-by_v)
     concave = values.min(axis=1) > _CONCAVE
-    s.rho[who[concave]] = np.clip(1.0 - (1.0 / values[concave]).mean(axis=1), 0.0, 1.0)
-    s.tilted[who[concave]] = True
+    known, values, axes = who[concave], values[concave], axes[concave]
+    shares = np.clip(1.0 - 1.0 / values, 0.0, 1.0)
+    said = (axes * shares[:, None, :]) @ axes.transpose(0, 2, 1)
+    w = (s.x[:m, known] + landscape.constants(s.u[known])).T
+    w = w / np.sqrt((w**2).sum(axis=1, keepdims=True))
+    along = (said @ w[:, :, None])[:, :, 0]
+    of_level = (w * along).sum(axis=1)
+    outer = w[:, :, None] * w[:, None, :]
+    cross = w[:, :, None] * along[:, None, :]
+    shape = said - cross - cross.transpose(0, 2, 1) + of_level[:, None, None] * outer
+    shares, axes = np.linalg.eigh(of_level[:, None, None] * (outer + shape))
+    s.tilts.shares[known], s.tilts.axes[known] = np.clip(shares, 0.0, 1.0), axes
+    s.tilted[known] = True
 
 
 def _laplace(precision: Floats) -> Floats:
@@ -231,7 +290,7 @@ def _modes(landscape: Landscape, s: _Climbs, steps: int) -> list[Mode]:
     m = landscape.size
     close = (s.gain < 1.0) & s.tilted & np.isfinite(s.value)
     x = np.where(close, s.trial, s.x)
-    value = s.raw + np.where(close, 0.5 * s.gain, 0.0) + s.rho * m / 2 * (x[m] - s.x[m])
+    value = s.raw + np.where(close, 0.5 * s.gain, 0.0) + s.tilts.trace / 2 * (x[m] - s.x[m])
     result = []
     for c in range(x.shape[1]):
         found = bool(s.tilted[c] and s.precision[c].min() > 0 and np.isfinite(value[c]))
@@ -242,7 +301,7 @@ def _modes(landscape: Landscape, s: _Climbs, steps: int) -> list[Mode]:
                 landscape,
                 float(s.u[c]),
                 x[:, c].copy(),
-                float(s.rho[c]),
+                s.tilts.take(np.array([c])),
                 precision,
                 s.axes[c],
                 evidence,

@@ -46,6 +46,8 @@ _GIVEN_LEVEL = 0.01
 _VARIATIONS, _ZERO_MEAN = (-5.0, 3.2), 6.0
 #: root mean square of the inducing values where a search begins
 _ROUGH_SIZE = 1.0
+#: the same where it begins at the point of an expansion
+_LONGEST_START = 3.0
 #: most numbers at once while many draws are evaluated
 _CHUNK = 2_000_000
 
@@ -190,6 +192,8 @@ class Landscape:
         x = np.zeros(self.dimension)
         if not len(cells.start):
             return x
+        if cells.expansion is not None:
+            return self._expanded_start(u)
         sizes = np.maximum(nodes.apply(np.ones((len(nodes.nodes), 1)))[: nodes.n_cells, 0], 1e-300)
         weights = np.zeros((2, nodes.n_cells + nodes.n_parts))
         weights[0, : nodes.n_cells] = cells.power / sizes
@@ -202,6 +206,20 @@ class Landscape:
         x[: self.size] = self.prior.inverse_factor @ ((height - mean) / k)
         size = float(np.sqrt((x[: self.size] ** 2).mean()))
         x[: self.size] *= min(1.0, _ROUGH_SIZE / max(size, 1e-300))
+        return x
+
+    def _expanded_start(self, u: float) -> Floats:
+        """The point of an expansion, its curve drawn through its points by straight lines."""
+        cells, x = self.task.likelihood.cells, np.zeros(self.dimension)
+        assert cells.expansion is not None
+        square, params = cells.expansion.point
+        level = float(np.log(square.mean()))
+        height = np.sqrt(np.interp(self.prior.inducing, cells.start, square)) * np.exp(-level / 2)
+        k, mean = split_level(np.array(u))
+        x[: self.size] = self.prior.inverse_factor @ ((height - mean) / k)
+        size = float(np.sqrt((x[: self.size] ** 2).mean()))
+        x[: self.size] *= min(1.0, _LONGEST_START / max(size, 1e-300))
+        x[self.size], x[self.size + 1 : self.size + 1 + len(params)] = level, params
         return x
 
     # -- values -------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ the posterior is narrower than the steps, it is laid anew with shorter ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from scipy.special import logsumexp
 
 from gp4c.inference.engine.climb import Mode, carried_over, climb
 from gp4c.inference.engine.landscape import Landscape, Task
+from gp4c.inference.engine.turns import distinct, turned_modes
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +34,8 @@ LENGTHS = (float(np.log(0.0158)), float(np.log(1.2)))
 _MOST_ROUNDS, _MOST_ALONG = 5, 14
 #: differences between neighbours larger than this are not extrapolated
 _EXTRAPOLATED = 2.0
+#: nats by which other signs of f must be better, and how often a lattice is laid anew for them
+_CLEARLY_HIGHER, _MOST_TURNS = 0.1, 4
 
 
 @dataclass
@@ -305,6 +308,14 @@ class _Walk:
         return result[0], result[1]
 
 
+def _first_length(task: Task) -> float:
+    """ln a where the walk begins; an expansion holds near the shortest that it resolves."""
+    cells = task.likelihood.cells
+    if cells.expansion is None:
+        return _START
+    return float(np.clip(np.log(cells.resolution) + STEPS[0], *LENGTHS))
+
+
 def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROUNDS) -> Lattice:
     """Lay lattices until the steps suit the posterior.
 
@@ -313,7 +324,7 @@ def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROU
     after : Lattice, optional
         A rough one, laid before with fewer rounds.
     """
-    steps, origin = STEPS, (_START, task.first_variation)
+    steps, origin = STEPS, (_first_length(task), task.first_variation)
     start: Mode | None = None
     lattice = after
     if lattice is not None and lattice.suits:
@@ -328,4 +339,35 @@ def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROU
         if lattice.suits:
             break
     assert lattice is not None
-    return lattice.thinned()
+    return _best_turned(task, lattice).thinned()
+
+
+def _best_turned(task: Task, lattice: Lattice) -> Lattice:
+    """The same lattice, laid anew from other signs of f while these have more evidence."""
+    for _ in range(_MOST_TURNS):
+        best = lattice.best.mode
+        turned = turned_modes(best)
+        if not turned or turned[0].log_evidence < best.log_evidence + _CLEARLY_HIGHER:
+            break
+        walk = _Walk(task, lattice.steps, (best.landscape.log_length, best.u), turned[0])
+        walk.grow()
+        lattice = max(lattice, walk.lattice(), key=lambda one: one.log_evidence)
+    return lattice
+
+
+def with_turned(lattice: Lattice, turned: list[Mode]) -> Lattice:
+    """The lattice with modes of other signs of f beside the best one of every point."""
+    rows: dict[int, list[Point]] = {}
+    for point in lattice.points:
+        rows.setdefault(id(point.mode.landscape), []).append(point)
+    points = []
+    for row in rows.values():
+        land = row[0].mode.landscape
+        pairs = [(point, mode) for point in row for mode in turned]
+        starts = np.array([carried_over(mode, land, point.mode.u) for point, mode in pairs]).T
+        reached = climb(land, starts, np.array([point.mode.u for point, _ in pairs]))
+        for n, point in enumerate(row):
+            here = reached[n * len(turned) : (n + 1) * len(turned)]
+            others = [mode for mode in here if mode.found]
+            points.append(replace(point, others=distinct([point.mode, *others])[1:]))
+    return replace(lattice, points=points)

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.inference.engine.landscape import Landscape, Task, split_level
-from gp4c.inference.engine.lattice import Lattice, find_modes
-from gp4c.inference.engine.tempering import needs_tempering, temper
+from gp4c.inference.engine.lattice import Lattice, find_modes, with_turned
+from gp4c.inference.engine.tempering import affordable_population, needs_tempering, temper
+from gp4c.inference.engine.turns import turned_modes
 from gp4c.inference.engine.weigh import Sheaf, Weighted, weigh
 from gp4c.model.cells import Cells
 from gp4c.model.count_likelihood import CountLikelihood
@@ -29,8 +30,8 @@ Say = Callable[[str], None]
 
 #: draws of a fit, fewest draws where data are large, and the work per draw that all of them allow
 DRAWS, FEWEST_DRAWS, _WORK = 15_000, 1000, 3e7
-#: draws that the fall-back returns, and most rows of the map to nodes that it takes (10 seconds)
-TEMPERED_DRAWS, _MOST_TEMPERED = 2800, 1500
+#: draws that the fall-back returns
+TEMPERED_DRAWS = 2800
 #: nats behind the best law from which a law's lattice is not refined
 _CLEARLY_WORSE = 10.0
 #: nats by which a law must be behind to be given up for a simpler one: odds of 20 to 1
@@ -119,10 +120,9 @@ def fit_posterior(
         lattice = replace(lattice, points=[lattice.best], steps=(1.0, 1.0))
     tell("weighing draws")
     rng = np.random.default_rng(seed)
-    weighted = weigh(lattice, n_draws or _affordable(task), rng)
-    if hyper == "integrate" and _can_temper(task) and needs_tempering(lattice, weighted):
-        tell("f may cross zero: carrying draws from the prior")
-        weighted = temper(lattice, TEMPERED_DRAWS, rng)
+    lattice, weighted = _drawn(
+        lattice, n_draws or _affordable(task), hyper == "integrate", rng, tell
+    )
     by_name = {(one.name, other.name): value for (one, other), value in known.items()}
     by_name[law.name, effect.name] = weighted.log_evidence
     return EngineFit(task, lattice, weighted, by_name)
@@ -174,10 +174,22 @@ def task_for(
     return Task(likelihood, KERNELS[kernel], n_inducing, unit_mean)
 
 
-def _can_temper(task: Task) -> bool:
-    """Whether the fall-back is affordable, some seconds; it learns the mean of f."""
-    cells = task.likelihood.cells
-    return task.mean is None and len(cells.start) + cells.n_owners <= _MOST_TEMPERED
+def _drawn(
+    lattice: Lattice, n_draws: int, integrate: bool, rng: np.random.Generator, tell: Say
+) -> tuple[Lattice, Weighted]:
+    """Weighted draws; carried from the prior where weights fail and that is affordable."""
+    turned = turned_modes(lattice.best.mode)
+    task = lattice.best.mode.landscape.task
+    # the fall-back learns the mean of f, and needs the likelihood far from the modes
+    possible = integrate and task.mean is None and task.likelihood.cells.expansion is None
+    population = affordable_population(lattice) if possible else 0
+    if turned and not population:
+        lattice = with_turned(lattice, turned)
+    weighted = weigh(lattice, n_draws, rng)
+    if population and needs_tempering(weighted, bool(turned)):
+        tell("f may cross zero: carrying draws from the prior")
+        return lattice, temper(lattice, TEMPERED_DRAWS, rng, population=population)
+    return lattice, replace(weighted, rough=possible and needs_tempering(weighted, turned=False))
 
 
 def _affordable(task: Task) -> int:

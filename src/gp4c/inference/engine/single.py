@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.inference.engine.climb import Mode, climb
+from gp4c.inference.engine.climb import climb
 from gp4c.inference.engine.landscape import Task
 from gp4c.inference.engine.lattice import Lattice, Point
+from gp4c.inference.engine.turns import distinct
 from gp4c.model.hyper_priors import VARIATION, normal_log_density
 
 Floats = NDArray[np.float64]
@@ -16,8 +17,6 @@ Floats = NDArray[np.float64]
 N_STARTS = 60
 #: modes so many nats below the best are left out
 _DROP = 12.0
-#: curves closer than this, relative to the height of the first, are one mode
-_SAME = 0.15
 
 
 def modes_at(
@@ -37,24 +36,11 @@ def modes_at(
     if not found:
         raise ArithmeticError("no mode of the posterior was found")
     found = [mode for mode in found if mode.log_evidence > found[0].log_evidence - _DROP]
-    distinct = _distinct(found)
-    return Lattice([Point(0, 0, distinct[0], distinct[1:])], (1.0, 1.0), (0.0, 0.0))
+    first, *others = distinct(found)
+    return Lattice([Point(0, 0, first, others)], (1.0, 1.0), (0.0, 0.0))
 
 
 def log_prior_at(lattice: Lattice) -> float:
     """ln p(ln a) + ln p(u) at the single point of a lattice."""
     mode = lattice.points[0].mode
     return float(mode.landscape.log_prior_length + normal_log_density(np.array(mode.u), *VARIATION))
-
-
-def _distinct(modes: list[Mode]) -> list[Mode]:
-    """The first of modes with the same curve h: −h is another mode with its own weight."""
-    kept: list[Mode] = []
-    curves: list[Floats] = []
-    for mode in modes:
-        curve = mode.landscape.curve(mode.x[:, None], np.array([mode.u]))
-        height = np.abs(curve).max()
-        if all(np.abs(curve - other).max() > _SAME * height for other in curves):
-            kept.append(mode)
-            curves.append(curve)
-    return kept

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from gp4c.inference.engine.climb import Mode
+from gp4c.inference.engine.climb import Mode, Tilts
 from gp4c.inference.engine.landscape import Task
 from gp4c.inference.engine.lattice import LENGTHS, Lattice, Point
 from gp4c.inference.engine.surrogate import Surrogate
@@ -25,8 +25,9 @@ from gp4c.inference.engine.weigh import Sheaf, Weighted
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-#: draws that are carried; each is kept several times at the end, some rounds apart
-POPULATION = 700
+#: draws that are carried; each is kept several times at the end, some rounds apart; fewest of them
+#: where one is much work, and the multiplications of one likelihood of all of them: 8 seconds
+POPULATION, _FEWEST, _BUDGET = 700, 250, 2.1e8
 #: share of the draws that one step of β leaves effective; steps are shorter where draws are cheap,
 #: with fewer multiplications than this for one likelihood (panels of some dozens of subjects)
 KEPT, KEPT_CHEAPLY, _CHEAP = 0.6, 0.8, 1e5
@@ -43,8 +44,8 @@ _BEYOND, _WIDEST = 0.6, 0.2
 #: while β < 1 the shares p of length-scales are kept at p to this power: those that fit only when
 #: all data count are not lost before; shares below exp(−the second) of the largest count as this
 _EVENED, _LEAST_SHARE = 0.25, 8.0
-#: crossings that need tempering whatever the weights, and weights so poor that they need it without
-#: any; real panels with bursts have 0.00–0.12 and good weights
+#: chance of a crossing from which other signs need tempering whatever the weights, and weights so
+#: poor that they need it without any
 _CROSSING, _FEW, _LARGE_K = 0.15, 200.0, 0.7
 #: families from which the error is taken are followed back while there are so many
 _LEAST_FAMILIES = 20.0
@@ -52,14 +53,20 @@ _LEAST_FAMILIES = 20.0
 _VARIATIONS, _VARIATION_STEP = (-4.5, 2.9), 0.2
 
 
-def needs_tempering(lattice: Lattice, weighted: Weighted) -> bool:
-    """Whether weighted draws miss too much: f may cross zero, or few of them count.
+def needs_tempering(weighted: Weighted, turned: bool) -> bool:
+    """Whether weighted draws miss too much: few of them count, or f crosses zero in many ways.
 
-    Weights cannot see a pattern of signs that no climb has found, so that crossings alone are a
-    reason.
+    Weights cannot see a pattern of signs that no climb has found. Where f may cross zero, one other
+    pattern that matters (`turned`) is a sign of more.
     """
     poor = weighted.effective < _FEW or weighted.pareto_k > _LARGE_K
-    return bool(poor or crossing_share(weighted) > _CROSSING)
+    return bool(poor or (turned and crossing_share(weighted) > _CROSSING))
+
+
+def affordable_population(lattice: Lattice) -> int:
+    """Draws that can be carried within the budget; 0 if they would be too few."""
+    population = _BUDGET / _terrain(lattice).work
+    return 0 if population < _FEWEST else min(int(population), POPULATION)
 
 
 def crossing_share(weighted: Weighted) -> float:
@@ -291,8 +298,8 @@ def _point(terrain: Terrain, i: int, j: int, x: Floats, log_evidence: float) -> 
     """A point of the grid, with the mean of its draws in the place of a mode."""
     d = len(x)
     mode = Mode(
-        terrain.landscapes[i], float(terrain.u[j]), x, 0.0, np.ones(d), np.eye(d), log_evidence,
-        found=False,
+        terrain.landscapes[i], float(terrain.u[j]), x, Tilts.none(terrain.size, 1), np.ones(d),
+        np.eye(d), log_evidence, found=False,
     )  # fmt: skip
     return Point(i, j, mode)
 

@@ -25,6 +25,8 @@ Indices = NDArray[np.intp]
 _CARRIED = 0.02
 #: most numbers at once while many draws are evaluated
 _CHUNK = 2_000_000
+#: multiplications that take as long as a row or a subject of a numerical integral (measured)
+_HARD = 1000
 
 
 @dataclass(frozen=True)
@@ -99,8 +101,9 @@ class Terrain:
     @property
     def work(self) -> int:
         """Multiplications of one draw's likelihood, about."""
-        nodes = self.landscapes[0].nodes
-        return len(nodes.nodes) * (self.size + nodes.n_cells + nodes.n_parts)
+        nodes, cells = self.landscapes[0].nodes, self.task.likelihood.cells
+        hard = (len(cells.weight) + len(cells.hard)) if len(cells.hard) else 0
+        return len(nodes.nodes) * (self.size + nodes.n_cells + nodes.n_parts) + _HARD * hard
 
     @cached_property
     def log_prior_row(self) -> Floats:
@@ -184,7 +187,7 @@ class Terrain:
         m, k, level, params, beta = self._parts(x, column)
         h, scale = self._curve(row, column, x), np.exp(level)
         cell, rows, owner, parts = land._expected(land.nodes.apply(scale * h * h), beta)
-        at = self.task.likelihood.terms(cell, rows, owner, params)
+        at = self.task.likelihood.terms(cell, rows, owner, params, curved=False)
         weights = scale * land.nodes.adjoint(land._linear_weights(at, beta).T).T
         gradient = np.empty_like(x)
         slope = weights * h

@@ -24,15 +24,18 @@ Floats = NDArray[np.float64]
 #: share of the draws that goes to points by the root of their weight, so that light ones are seen
 _EVEN = 0.15
 #: the weights are good enough with this share effective, or this many, and k̂ below the limit
-GOOD_SHARE, GOOD_NUMBER, GOOD_K = 0.35, 2000.0, 0.6
+GOOD_SHARE, GOOD_NUMBER, GOOD_K = 0.25, 2000.0, 0.6
 #: heaviest draws at which components are added in one round, the weight that makes a draw heavy,
 #: and the draws of a new component as a share of all
 _HEAVIEST, _HEAVY, _ADDED = 8, 8.0, 1 / 40
+#: rounds in which components are added before all is drawn anew, and how often that is done: new
+#: draws of a good mixture may have an outlier of their own
+_ROUNDS, _REDRAWN = 4, 2
 #: a climb that ends this close to a known centre, relative to the curve's height, found it again
 _SAME_CURVE = 0.15
 
 
-@dataclass
+@dataclass(frozen=True)
 class Sheaf:
     """The draws at one lattice point, and the components that they came from."""
 
@@ -64,6 +67,8 @@ class Weighted:
     weights : (S,)
         Smoothed, summing to 1, in the order of the sheaves.
     log_evidence, effective, pareto_k : float
+    rough : bool
+        Whether f may cross zero in ways that no mode shows, and the fall-back costs too much.
     """
 
     sheaves: list[Sheaf]
@@ -71,6 +76,7 @@ class Weighted:
     log_evidence: float
     effective: float
     pareto_k: float
+    rough: bool = False
 
     @property
     def size(self) -> int:
@@ -84,17 +90,36 @@ class Weighted:
         return bool(enough and self.pareto_k < GOOD_K)
 
 
-def weigh(lattice: Lattice, n_draws: int, rng: np.random.Generator, *, rounds: int = 4) -> Weighted:
+def weigh(
+    lattice: Lattice, n_draws: int, rng: np.random.Generator, *, rounds: int = _ROUNDS
+) -> Weighted:
     """Draw from the mixture, weigh, and add components where draws are too heavy."""
     log_step = lattice.log_step
-    sheaves = _draw(lattice, n_draws, rng)
-    result = _weighted(sheaves)
-    added = False
-    for _ in range(rounds):
-        if result.good or not _add_components(result, log_step, rng):
+    result = _weighted(_draw(lattice, n_draws, rng))
+    for _ in range(_REDRAWN):
+        improved = _improved(result, log_step, rng, rounds)
+        if improved is None:
             break
-        result, added = _weighted(sheaves), True
-    return _redrawn(result, n_draws, log_step, rng) if added else result
+        redrawn = _redrawn(improved, n_draws, log_step, rng)
+        if result.pareto_k < GOOD_K and result.effective > redrawn.effective:
+            break  # the wider mixture spends its draws where little is
+        result = redrawn
+        if not improved.good:
+            break
+    return result
+
+
+def _improved(
+    found: Weighted, log_step: float, rng: np.random.Generator, rounds: int
+) -> Weighted | None:
+    """A richer mixture; None if the weights are good, or no draw is heavy."""
+    result = found
+    for _ in range(rounds):
+        richer = None if result.good else _with_components(result, log_step, rng)
+        if richer is None:
+            break
+        result = richer
+    return None if result is found else result
 
 
 def _redrawn(found: Weighted, n_draws: int, log_step: float, rng: np.random.Generator) -> Weighted:
@@ -151,15 +176,13 @@ def _drawn(
     """So many draws of each component, with their densities."""
     pairs = zip(components, numbers, strict=True)
     x = np.concatenate([c.points(*c.noise(n, rng)) for c, n in pairs], axis=1)
-    sheaf = Sheaf(point, components, np.array(numbers, dtype=float), x, np.zeros(0))
-    sheaf.target = _target(sheaf, x, log_step)
-    sheaf.proposal = np.array([c.log_density(x) for c in components])
-    return sheaf
+    proposal = np.array([c.log_density(x) for c in components])
+    target = _target(point, x, log_step)
+    return Sheaf(point, components, np.array(numbers, dtype=float), x, target, proposal)
 
 
-def _target(sheaf: Sheaf, x: Floats, log_step: float) -> Floats:
-    land = sheaf.point.mode.landscape
-    return land.log_density(x, np.full(x.shape[1], sheaf.u)) + log_step
+def _target(point: Point, x: Floats, log_step: float) -> Floats:
+    return point.mode.landscape.log_density(x, np.full(x.shape[1], point.mode.u)) + log_step
 
 
 def _weighted(sheaves: list[Sheaf]) -> Weighted:
@@ -172,21 +195,21 @@ def _weighted(sheaves: list[Sheaf]) -> Weighted:
     return Weighted(sheaves, weights, evidence, float(1.0 / (raw**2).sum()), k)
 
 
-def _add_components(found: Weighted, log_step: float, rng: np.random.Generator) -> bool:
-    """Components at the heaviest draws; False if no draw is heavy."""
-    total = float(found.size)
-    ends = np.cumsum([sheaf.x.shape[1] for sheaf in found.sheaves])
-    raw = np.concatenate([sheaf.log_weights(total) for sheaf in found.sheaves])
+def _with_components(found: Weighted, log_step: float, rng: np.random.Generator) -> Weighted | None:
+    """Components added at the heaviest draws; None if no draw is heavy."""
+    total, sheaves = float(found.size), list(found.sheaves)
+    ends = np.cumsum([sheaf.x.shape[1] for sheaf in sheaves])
+    raw = np.concatenate([sheaf.log_weights(total) for sheaf in sheaves])
     raw = np.exp(raw - found.log_evidence)
     heavy = [i for i in np.argsort(-raw)[:_HEAVIEST] if raw[i] > _HEAVY / total]
-    places = []
     for i in heavy:
         which = int(np.searchsorted(ends, i, side="right"))
-        sheaf = found.sheaves[which]
-        places.append((sheaf, sheaf.x[:, i - (ends[which] - sheaf.x.shape[1])].copy()))
-    for sheaf, x in places:
-        _extend(sheaf, _component_at(sheaf, x), 2 * int(total * _ADDED / 2), log_step, rng)
-    return bool(places)
+        before = found.sheaves[which]
+        x = before.x[:, i - (ends[which] - before.x.shape[1])]
+        new = _component_at(sheaves[which], x)
+        number = 2 * int(total * _ADDED / 2)
+        sheaves[which] = _extended(sheaves[which], new, number, log_step, rng)
+    return _weighted(sheaves) if heavy else None
 
 
 def _component_at(sheaf: Sheaf, x: Floats) -> Component:
@@ -201,20 +224,23 @@ def _component_at(sheaf: Sheaf, x: Floats) -> Component:
             return Component.around(mode)
     near = max(sheaf.components, key=lambda c: float(c.log_density(x[:, None])[0]))
     return Component(
-        land, sheaf.u, x, near.rho, near.tail_factor, near.regression, near.axes, near.precision
+        land, sheaf.u, x, near.tilt, near.tail_factor, near.regression, near.axes, near.precision
     )
 
 
-def _extend(
+def _extended(
     sheaf: Sheaf, new: Component, size: int, log_step: float, rng: np.random.Generator
-) -> None:
-    """Add a component and draws of it; all densities are brought up to date."""
+) -> Sheaf:
+    """The sheaf with a component more and draws of it; all densities are brought up to date."""
     x = new.points(*new.noise(max(size, 20), rng))
-    everybody = [*sheaf.components, new]
+    components = [*sheaf.components, new]
     old = np.concatenate([sheaf.proposal, new.log_density(sheaf.x)[None]])
-    fresh = np.array([c.log_density(x) for c in everybody])
-    sheaf.components = everybody
-    sheaf.numbers = np.append(sheaf.numbers, float(x.shape[1]))
-    sheaf.target = np.concatenate([sheaf.target, _target(sheaf, x, log_step)])
-    sheaf.x = np.concatenate([sheaf.x, x], axis=1)
-    sheaf.proposal = np.concatenate([old, fresh], axis=1)
+    fresh = np.array([c.log_density(x) for c in components])
+    return Sheaf(
+        sheaf.point,
+        components,
+        np.append(sheaf.numbers, float(x.shape[1])),
+        np.concatenate([sheaf.x, x], axis=1),
+        np.concatenate([sheaf.target, _target(sheaf.point, x, log_step)]),
+        np.concatenate([old, fresh], axis=1),
+    )

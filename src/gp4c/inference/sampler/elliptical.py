@@ -113,23 +113,6 @@ def slice_along(
     return Population(x, terms, population.evaluations + evaluations, population.updates + n)
 
 
-def prior_slice(
-    target: Target, population: Population, beta: float, rng: np.random.Generator
-) -> Population:
-    """Update v along the prior's ellipse, the other coordinates given."""
-    others = population.x[target.size :]
-    n = others.shape[1]
-    ellipse = Ellipse(
-        np.concatenate([np.zeros((target.size, n)), others]),
-        np.concatenate([rng.standard_normal((target.size, n)), others]),
-    )
-
-    def log_factor(_: Floats, terms: Floats) -> Floats:
-        return np.asarray(beta * terms[0] + terms[1])
-
-    return slice_along(target, population, ellipse, log_factor, rng)
-
-
 def population_slice(
     target: Target, population: Population, beta: float, rng: np.random.Generator
 ) -> Population:

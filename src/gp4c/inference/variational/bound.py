@@ -1,6 +1,6 @@
-"""The variational bound F(m, S) − KL for a Gaussian q(v) = N(m, S), and its gradients.
+"""The whole objective, :func:`theorem2`: F(m, S) − KL for a Gaussian q(v) = N(m, S).
 
-F comes from the moments of f at the grid's nodes and, for the exact count term, from its
+F comes from the moments of f at the grid's nodes and, for a count term that needs them, from
 covariances within intervals.
 """
 
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from gp4c.inference.variational.expected_logs.exact import Block, build_blocks
+from gp4c.inference.variational.count_terms.exact import Block, BlockTerm
 from gp4c.inference.variational.likelihood import Likelihood
 from gp4c.model.sparse_prior import Hyper, SparsePrior
 
@@ -22,12 +23,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Bound:
-    """The objective, term by term; `total` is their sum: Theorem 2 of the paper.
+    """The objective of :func:`theorem2`, term by term; `total` is their sum.
 
-    With the count term of Theorem 1 it is the paper's bound; tighter count terms keep its form.
-
-    `counts` and `events` are the expected log intensities, `exposure` and `kl` are subtracted,
-    `constant` holds every constant but −Σ ln m!.
+    `counts` and `events` are the expected log intensities in unit time and rate; `exposure` and
+    `kl` are subtracted; `constant` holds every constant but −Σ ln m!.
     """
 
     counts: float
@@ -90,20 +89,43 @@ class Gaussian:
         """S."""
         return np.asarray(self.root @ self.root.T)
 
-    def widened(self, direction: Floats) -> Gaussian:
-        """The distribution with direction · directionᵀ added to its covariance."""
-        inner = np.linalg.solve(self.root, direction)
-        length = float(inner @ inner)
-        # S + δδᵀ = R(I + uuᵀ)Rᵀ, and √(I + uuᵀ) = I + (√(1 + |u|²) − 1) uuᵀ/|u|²
-        stretch = (np.sqrt(1 + length) - 1) / max(length, 1e-300)
-        root = self.root + stretch * np.outer(direction, inner)
-        return Gaussian(self.mean, root, self.log_det + float(np.log1p(length)))
-
     def kl(self) -> float:
         """KL(q ‖ N(0, I)) = ½ (tr S + mᵀm − M − ln|S|)."""
         size = len(self.mean)
         trace = np.vdot(self.root, self.root)
         return float((trace + self.mean @ self.mean - size - self.log_det) / 2)
+
+
+def theorem2(work: Workspace, hyper: Hyper, q: Gaussian) -> Evaluation:
+    r"""Theorem 2 of the paper, the whole objective as a sum of named terms, with its gradients.
+
+    .. math::
+        \tilde L = \sum_j m_j \ln \int_j (E_q^2 f + b\,\mathrm{Var}_q f)
+        - \sum_k E_q \int_k f^2 - \mathrm{KL}(q \| p) - (C + \ln 2) \sum_j m_j .
+
+    The first and the last term are Theorem 1 (`count_terms/lemma2.py`); a tighter count term may
+    take their place. Exact event times add Σ E ln f², effects of subjects change the second term
+    (`exposure.py`), and the user's units add a constant. The paper's −Σ ln m! is left out.
+    """
+    data = work.likelihood
+    mean, variance = work.moments(hyper, q)  # of f at the nodes
+    counts = data.counts(mean, variance)
+    within = [block.evaluate(hyper, q.mean, q.root) for block in work.blocks]
+    events = data.events(mean, variance)
+    exposure, weight = data.exposure(mean**2 + variance, hyper.shape)
+    bound = Bound(
+        counts=counts.value + sum(term.value for term in within),
+        events=events.value,
+        exposure=exposure,
+        kl=q.kl(),
+        constant=data.units + counts.constant,
+    )
+    by_mean = counts.by_mean + events.by_mean - 2 * mean * weight
+    by_variance = counts.by_variance + events.by_variance - weight
+    gradients = work.gradients(hyper, by_mean, by_variance, within)
+    return Evaluation(
+        bound, counts.constant, *gradients, mean, variance, by_mean, by_variance, tuple(within)
+    )
 
 
 @dataclass(frozen=True)
@@ -121,24 +143,28 @@ class Sites:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The bound at one q, with what its gradients need."""
+    """The bound at one q, with what its gradients need.
+
+    `given_away` is the part of its constant that belongs to the count term.
+    """
 
     bound: Bound
+    given_away: float
     grad_mean: Floats
     grad_covariance: Floats
     mean: Floats
     variance: Floats
     by_mean: Floats
     by_variance: Floats
-    block_terms: tuple[tuple[Floats, Floats, Floats, Floats], ...]
+    within: tuple[BlockTerm, ...]
 
     def sites(self) -> Sites:
         """Θ = −∂F/∂Cov, t = ∂F/∂mean + 2Θ·mean."""
         curvature = -self.by_variance
         blocks = []
-        for mean, _, by_mean, by_covariance in self.block_terms:
-            theta = -by_covariance
-            blocks.append((theta, by_mean + 2 * np.einsum("jab,jb->ja", theta, mean)))
+        for term in self.within:
+            theta = -term.by_covariance
+            blocks.append((theta, term.by_mean + 2 * np.einsum("jab,jb->ja", theta, term.mean)))
         return Sites(curvature, self.by_mean + 2 * curvature * self.mean, tuple(blocks))
 
 
@@ -151,10 +177,9 @@ class Workspace:
         self.features = prior.features(likelihood.grid.nodes)
         # the prior variance that the inducing inputs leave unexplained, never negative
         self.residual = np.maximum(1.0 - (self.features**2).sum(axis=1), 0.0)
-        self.blocks: list[Block] = []
-        if likelihood.count_term == "exact":
-            lk = likelihood
-            self.blocks = build_blocks(lk.start, lk.stop, lk.count, prior, tol)
+        self.blocks: list[Block] = likelihood.term.blocks(
+            likelihood.start, likelihood.stop, likelihood.count, prior, tol
+        )
 
     @property
     def size(self) -> int:
@@ -163,30 +188,22 @@ class Workspace:
 
     def moments(self, hyper: Hyper, q: Gaussian) -> tuple[Floats, Floats]:
         """Mean and variance of f at the nodes."""
-        mean = hyper.mean + np.sqrt(hyper.variance) * (self.features @ q.mean)
+        mean = hyper.mean + sqrt(hyper.variance) * (self.features @ q.mean)
         spread = self.features @ q.root
         explained = np.einsum("ij,ij->i", spread, spread)
         return mean, hyper.variance * (self.residual + explained)
 
-    def evaluate(self, hyper: Hyper, q: Gaussian) -> Evaluation:
-        """The bound, Theorem 2 of the paper, and its gradients by the mean and covariance of q."""
-        mean, variance = self.moments(hyper, q)
-        terms = self.likelihood.node_terms(mean, variance, hyper.shape)
-        scale, B = np.sqrt(hyper.variance), self.features
-        grad_mean = scale * (B.T @ terms.by_mean)
-        grad_covariance = hyper.variance * (B.T @ (terms.by_variance[:, None] * B))
-        counts, block_terms = terms.counts, []
-        for block in self.blocks:
-            term = block.evaluate(hyper, q.mean, q.root)
-            counts += term.value
+    def gradients(
+        self, hyper: Hyper, by_mean: Floats, by_variance: Floats, within: list[BlockTerm]
+    ) -> tuple[Floats, Floats]:
+        """∂F/∂m and ∂F/∂S from the derivatives by the moments of f."""
+        B = self.features
+        grad_mean = sqrt(hyper.variance) * (B.T @ by_mean)
+        grad_covariance = hyper.variance * (B.T @ (by_variance[:, None] * B))
+        for term in within:
             grad_mean += term.grad_mean
             grad_covariance += term.grad_covariance
-            block_terms.append((term.mean, term.covariance, term.by_mean, term.by_covariance))
-        bound = Bound(counts, terms.events, terms.exposure, q.kl(), self.likelihood.constant)
-        return Evaluation(
-            bound, grad_mean, grad_covariance, mean, variance,
-            terms.by_mean, terms.by_variance, tuple(block_terms),
-        )  # fmt: skip
+        return grad_mean, grad_covariance
 
     def from_sites(self, hyper: Hyper, sites: Sites) -> Gaussian | None:
         """The posterior of the prior at `hyper` times the sites; None if it is not one."""
@@ -213,7 +230,7 @@ class Workspace:
         by_length = self._by_length_scale(hyper, q, at, S) if with_length_scale else 0.0
         by_variance = float(at.by_mean @ (at.mean - hyper.mean) / 2 + at.by_variance @ at.variance)
         by_prior_mean = float(at.by_mean.sum())
-        for block, term in zip(self.blocks, at.block_terms, strict=True):
+        for block, term in zip(self.blocks, at.within, strict=True):
             part = block.hyper_gradient(hyper, q.mean, S, term)
             by_length, by_variance, by_prior_mean = (
                 by_length + part[0], by_variance + part[1], by_prior_mean + part[2],

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
-from gp4c.inference.variational.bound import Evaluation, Gaussian, Workspace
+from gp4c.inference.variational.bound import Evaluation, Gaussian, Workspace, theorem2
 from gp4c.model.sparse_prior import Hyper
 
 Floats = NDArray[np.float64]
@@ -77,7 +77,7 @@ def natural_e_step(
     memory: Anderson | None = None,
 ) -> EStep:
     """Natural gradients with Anderson acceleration and backtracking; at most `max_iter` tries."""
-    q, at = start, work.evaluate(hyper, start)
+    q, at = start, theorem2(work, hyper, start)
     tol = max(tol, ROUNDING * abs(at.bound.total))
     path, tries, identity = [at.bound.total], 0, np.eye(work.size)
     memory = memory if memory is not None and memory.size == work.size else Anderson(work.size)
@@ -112,7 +112,7 @@ def _accept(
     q = Gaussian.from_natural(*natural) if natural is not None else None
     if q is None:
         return None
-    there = work.evaluate(hyper, q)
+    there = theorem2(work, hyper, q)
     return (q, there) if there.bound.total >= at.bound.total else None
 
 
@@ -120,7 +120,8 @@ class Anderson:
     """Anderson's mixing for the fixed-point map of the natural parameters.
 
     Keeps pairs (change of x, change of residual); those of one E-step still serve the next, at
-    nearby hyper-parameters, so a memory may be handed from E-step to E-step.
+    nearby hyper-parameters, so a memory may be handed from E-step to E-step. LocalEM mixes by the
+    same formula, for each column of its own and with singular values instead of a ridge.
     """
 
     def __init__(self, size: int):
@@ -191,7 +192,7 @@ def quasi_newton_e_step(
     """
     size, lower = work.size, np.tril_indices(work.size)
     diagonal = np.flatnonzero(lower[0] == lower[1])
-    base, here = start.root, work.evaluate(hyper, start)
+    base, here = start.root, theorem2(work, hyper, start)
     path: list[float] = []
 
     def unpack(x: Floats) -> tuple[Gaussian, Floats]:
@@ -204,7 +205,7 @@ def quasi_newton_e_step(
 
     def negative(x: Floats) -> tuple[float, Floats]:
         q, C = unpack(x)
-        at = work.evaluate(hyper, q)
+        at = theorem2(work, hyper, q)
         by_mean = base.T @ (at.grad_mean - q.mean)
         by_factor = (base.T @ (2 * at.grad_covariance @ q.root - q.root))[lower]
         by_factor[diagonal] = by_factor[diagonal] * np.diag(C) + 1.0  # ∂ln|C| = 1 per logarithm
@@ -222,4 +223,4 @@ def quasi_newton_e_step(
         return EStep(start, here, (here.bound.total,), bool(result.success))
     q, _ = unpack(result.x)
     path = [here.bound.total, *path]
-    return EStep(q, work.evaluate(hyper, q), tuple(path), bool(result.success))
+    return EStep(q, theorem2(work, hyper, q), tuple(path), bool(result.success))

@@ -7,14 +7,16 @@ what was seen of them; its derivative is the weight of subject k (docs/maths.md,
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, xlogy
+from scipy.special import xlogy
 
 from gp4c.inference.variational.subject_integrals import SubjectIntegrals
+from gp4c.model.gamma_frailty import frailty_mean, log_marginal, variance_score
 
 Floats = NDArray[np.float64]
 
@@ -22,24 +24,57 @@ Floats = NDArray[np.float64]
 SMALLEST_WEIGHT = 1e-6
 
 
-class SubjectCost(Protocol):
-    """Cost of expected counts R for subjects with totals m."""
+#: every effect of subjects that the bound knows by name; it joins by being defined
+SUBJECT_COSTS: dict[str, SubjectCost] = {}
 
+
+class SubjectCost(ABC):
+    """Cost of expected counts R for subjects with totals m; joins `SUBJECT_COSTS` by its name.
+
+    Attributes
+    ----------
+    name : str
+    first_shape : float
+        α from which a search begins; infinite where there is none.
+    shares_scale : bool
+        Whether effects and f share a scale that the data leave open. Then a mean effect of 1
+        fixes it, and g is not learned.
+    """
+
+    name: ClassVar[str]
+    first_shape: ClassVar[float] = np.inf
+    shares_scale: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        SUBJECT_COSTS[cls.name] = cls()
+
+    @abstractmethod
     def cost(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """Per subject; the bound subtracts it."""
-        ...
 
+    @abstractmethod
     def weight(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """∂cost/∂R, the effect υ_k that the other terms see."""
-        ...
 
     def shape_gradient(self, totals: Floats, expected: Floats, shape: float) -> float:
         """−∂(Σ cost)/∂ln α; zero where there is no α."""
-        ...
+        return 0.0
 
 
-class PaperWeights:
+def subject_cost(name: str) -> SubjectCost:
+    """The effect of that name."""
+    if name not in SUBJECT_COSTS:
+        known = ", ".join(SUBJECT_COSTS)
+        raise ValueError(f"the variational bound knows the effects {known}, not {name!r}")
+    return SUBJECT_COSTS[name]
+
+
+class PaperWeights(SubjectCost):
     """υ_k = max(ε, m_k / R_k), a free weight per subject (Appendix F of the paper)."""
+
+    name = "weight"
+    shares_scale = True
 
     def cost(self, totals: Floats, expected: Floats, shape: float) -> Floats:
         """υR − m ln υ at the best υ."""
@@ -50,38 +85,24 @@ class PaperWeights:
         """The best υ."""
         return np.maximum(SMALLEST_WEIGHT, totals / expected)
 
-    def shape_gradient(self, totals: Floats, expected: Floats, shape: float) -> float:
-        """There is no α."""
-        return 0.0
 
+class GammaFrailty(SubjectCost):
+    """υ_k ~ Gamma(α, α), integrated out: :mod:`gp4c.model.gamma_frailty` with v = 1/α."""
 
-class GammaFrailty:
-    """υ_k ~ Gamma(α, α), integrated out: the negative multinomial likelihood.
-
-    −cost = α ln α − ln Γ(α) + ln Γ(α + m) − (α + m) ln(α + R), and E υ_k = (α + m)/(α + R).
-    """
+    name = "gamma"
+    first_shape = 1.0
 
     def cost(self, totals: Floats, expected: Floats, shape: float) -> Floats:
-        """Written as R at α = ∞ plus corrections that stay accurate for large α."""
-        if not np.all(np.isfinite(shape)):
-            return expected
-        rising = gammaln(shape + totals) - gammaln(shape) - totals * np.log(shape)
-        return np.asarray((shape + totals) * np.log1p(expected / shape) - rising)
+        """−ln ∫ υᵐ e^{−υR} p(υ) dυ, the negative multinomial likelihood."""
+        return -log_marginal(1.0 / shape, totals, expected)
 
     def weight(self, totals: Floats, expected: Floats, shape: float) -> Floats:
-        """E υ_k."""
-        if not np.isfinite(shape):
-            return np.ones_like(expected)
-        return np.asarray((shape + totals) / (shape + expected))
+        """E υ_k = (α + m)/(α + R)."""
+        return frailty_mean(1.0 / shape, totals, expected)
 
     def shape_gradient(self, totals: Floats, expected: Floats, shape: float) -> float:
-        """α ∂/∂α of Σ −cost."""
-        by_shape = digamma(shape + totals) - digamma(shape) - np.log1p(expected / shape)
-        by_shape += (expected - totals) / (shape + expected)
-        return float(shape * by_shape.sum())
-
-
-SUBJECT_COSTS: dict[str, SubjectCost] = {"weight": PaperWeights(), "gamma": GammaFrailty()}
+        """α ∂/∂α = −v ∂/∂v of Σ −cost."""
+        return -float(variance_score(1.0 / shape, totals, expected).sum()) / shape
 
 
 @dataclass(frozen=True)

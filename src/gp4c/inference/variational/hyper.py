@@ -7,7 +7,6 @@ best.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,8 +15,10 @@ from numpy.typing import NDArray
 
 from gp4c.inference.variational.ascent import Ascent, maximise
 from gp4c.inference.variational.bound import Gaussian, Sites, Workspace
+from gp4c.inference.variational.count_terms import count_term
 from gp4c.inference.variational.curvature import expected_curvature
 from gp4c.inference.variational.estep import Anderson, EStep, e_step
+from gp4c.inference.variational.exposure import subject_cost
 from gp4c.inference.variational.likelihood import Likelihood
 from gp4c.model.kernels import Kernel
 from gp4c.model.observations import Observations
@@ -25,7 +26,6 @@ from gp4c.model.quadrature import Grid
 from gp4c.model.sparse_prior import Hyper, SparsePrior
 
 Floats = NDArray[np.float64]
-LogPrior = Callable[[Floats], tuple[float, Floats]]
 
 MIN_INDUCING, MAX_INDUCING = 8, 128
 #: longest length-scale, in windows: beyond it every curve is a parabola and a is not identified
@@ -58,9 +58,16 @@ class Problem:
     n_inducing: int | None = None
     tol: float = 1e-8
     _likelihoods: dict[int, Likelihood] = field(default_factory=dict)
-    _scout: Problem | None = None
-    #: rough optima of the profile over length-scales, kept for the next search
-    rough: dict[tuple[float, float | None, LogPrior], Any] = field(default_factory=dict)
+
+    @property
+    def first_shape(self) -> float:
+        """α from which a search begins; infinite where there is none to learn."""
+        return np.inf if self.effect is None else subject_cost(self.effect).first_shape
+
+    @property
+    def shares_scale(self) -> bool:
+        """Whether effects of subjects and f share a scale that the data leave open."""
+        return self.effect is not None and subject_cost(self.effect).shares_scale
 
     def size_for(self, length_scale: float) -> int:
         """Inducing inputs that resolve the kernel at this length-scale, or the number given."""
@@ -94,21 +101,18 @@ class Problem:
 
     def variant(self, **changes: Any) -> Problem:
         """The problem with something changed, and nothing remembered."""
-        return replace(self, _likelihoods={}, _scout=None, rough={}, **changes)
+        return replace(self, _likelihoods={}, **changes)
 
     def scout(self) -> Problem:
         """The same problem with a cheap count term, for first looks."""
-        if self.count_term != "exact":
+        cheap = count_term(self.count_term).stand_in
+        if cheap is None:
             return self
-        if self._scout is None:
-            self._scout = self.variant(count_term="pointwise", tol=SKETCH_PRECISION)
-        return self._scout
+        return self.variant(count_term=cheap, tol=max(self.tol, SKETCH_PRECISION))
 
     def sketch(self) -> Problem:
-        """The same problem with integrals of lower precision, and the same scout."""
-        rough = self.variant(tol=max(self.tol, SKETCH_PRECISION))
-        rough._scout = self.scout() if self.count_term == "exact" else None
-        return rough
+        """The same problem with integrals of lower precision."""
+        return self.variant(tol=max(self.tol, SKETCH_PRECISION))
 
     def workspace(self, length_scale: float, size: int | None = None) -> Workspace:
         """Features for one length-scale; `size` overrides the number of inducing inputs."""
@@ -125,19 +129,13 @@ class Optimum:
     hyper: Hyper
     work: Workspace
     estep: EStep
-    log_prior: float
     path: tuple[float, ...]
     converged: bool
 
     @property
     def value(self) -> float:
-        """Objective (bound plus log prior of the hyper-parameters)."""
-        return self.estep.evaluation.bound.total + self.log_prior
-
-
-def flat_prior(vector: Floats) -> tuple[float, Floats]:
-    """No prior: the hyper-parameters maximise the bound itself."""
-    return 0.0, np.zeros_like(vector)
+        """The bound there."""
+        return self.estep.evaluation.bound.total
 
 
 def positive_start(work: Workspace, hyper: Hyper) -> Gaussian:
@@ -146,12 +144,9 @@ def positive_start(work: Workspace, hyper: Hyper) -> Gaussian:
     The precision is the exact optimum of the b = 0 bound; the mean is the ridge fit of f = 1.
     """
     weights = work.likelihood.exposure.base_weights
-    sites = Sites(weights, 2 * weights, tuple(_empty_sites(work)))
+    none = [(np.zeros_like(b.residual), np.zeros_like(b.nodes)) for b in work.blocks]
+    sites = Sites(weights, 2 * weights, tuple(none))
     return work.from_sites(hyper, sites) or Gaussian.prior(work.size)
-
-
-def _empty_sites(work: Workspace) -> list[tuple[Floats, Floats]]:
-    return [(np.zeros_like(b.residual), np.zeros_like(b.nodes)) for b in work.blocks]
 
 
 def solve_q(
@@ -194,11 +189,10 @@ class Climb:
         start: Hyper,
         *,
         free: tuple[bool, bool, bool, bool],
-        log_prior: LogPrior = flat_prior,
         near: EStep | None = None,
         size: int | None = None,
     ):
-        self.problem, self.log_prior, self.mask = problem, log_prior, np.array(free)
+        self.problem, self.mask = problem, np.array(free)
         self.size = size or problem.size_for(start.length_scale)
         self.here, self.near = start, near
         self.best: Optimum | None = None
@@ -212,7 +206,7 @@ class Climb:
             self._inverse = np.linalg.inv(curvature)
 
     def to(self, tol: float, max_iter: int = 200) -> Optimum:
-        """Go on until the predicted gain is below `tol` nats; the best point reached.
+        """Go on until the predicted gain is below `tol` nats; return the best point reached.
 
         A fine tolerance is approached in two stages, the first with rough E-steps.
         """
@@ -236,8 +230,7 @@ class Climb:
         """Solve for q at these hyper-parameters and remember the best for the next."""
         work = self._workspace(hyper.length_scale)
         estep = solve_q(work, hyper, self.near, self._e_tol, memory=self._memory)
-        value, _ = self.log_prior(hyper.to_vector())
-        here = Optimum(hyper, work, estep, value, (), estep.converged)
+        here = Optimum(hyper, work, estep, (), estep.converged)
         if self.best is None or here.value >= self.best.value:
             self.best, self.near = here, estep
         return here
@@ -254,7 +247,7 @@ class Climb:
             gradient = here.work.hyper_gradient(
                 hyper, here.estep.q, here.estep.evaluation, bool(self.mask[0])
             )
-            return here.value, (gradient + self.log_prior(vector)[1])[self.mask]
+            return here.value, gradient[self.mask]
 
         return maximise(
             value_and_gradient, full[self.mask], bounds[self.mask], tol=tol, max_iter=max_iter,
@@ -262,31 +255,10 @@ class Climb:
         )  # fmt: skip
 
 
-def climb(
-    problem: Problem,
-    start: Hyper,
-    *,
-    free: tuple[bool, bool, bool, bool],
-    log_prior: LogPrior = flat_prior,
-    near: EStep | None = None,
-    size: int | None = None,
-    tol: float = 1e-6,
-    max_iter: int = 200,
-) -> Optimum:
-    """Maximise over the free ones of (a, γ, g, α) from one start.
-
-    Parameters
-    ----------
-    tol : float
-        Stop when the predicted gain is below this many nats.
-    """
-    route = Climb(problem, start, free=free, log_prior=log_prior, near=near, size=size)
-    return route.to(tol, max_iter)
-
-
 def free_coordinates(problem: Problem, mean: float | None) -> tuple[bool, bool, bool, bool]:
     """Which of (a, γ, g, α) are learned.
 
-    Free weights leave the scale of f open; a fixed g settles it and γ/g² is learned through γ.
+    Effects that leave the scale of f open fix g, and γ/g² is learned through γ.
     """
-    return True, True, mean is None and problem.effect != "weight", problem.effect == "gamma"
+    learn_mean = mean is None and not problem.shares_scale
+    return True, True, learn_mean, bool(np.isfinite(problem.first_shape))

@@ -18,11 +18,8 @@ from gp4c.inference.variational.hyper import (
     MAX_LENGTH_SCALE,
     SKETCH,
     Climb,
-    LogPrior,
     Optimum,
     Problem,
-    climb,
-    flat_prior,
     free_coordinates,
     limits,
     solve_q,
@@ -31,15 +28,13 @@ from gp4c.model.sparse_prior import Hyper
 
 Floats = NDArray[np.float64]
 
-#: nats behind the best at which a local maximum is worth a climb
-COMPETES = 3.0
 #: nats behind the best at which an end of the profile is given up
 HOPELESS = 20.0
 #: nats behind the best at which a local maximum of the profile is not climbed from
 UNPROMISING = 6.0
 #: tolerance (nats) of an E-step of the profile; least gain for which another step is taken
 ROUGH, ROUGH_GAIN = 0.01, 0.2
-#: peaks this many nats below the best are climbed roughly only
+#: nats behind the best at which a rough climb is given up
 CLOSE = 0.5
 #: longest step in (ln a, ln γ, g, ln α) of the profile
 ROUGH_RADIUS = np.array([0.0, 1.0, 0.3, 1.0])
@@ -49,12 +44,11 @@ def search(
     problem: Problem,
     *,
     mean: float | None = None,
-    log_prior: LogPrior = flat_prior,
     tol: float = 1e-6,
     max_iter: int = 200,
     n_climbs: int = 3,
-) -> list[Optimum]:
-    """Profile the length-scale, and climb from its best local maxima.
+) -> Optimum:
+    """Profile the length-scale, and climb from its best local maxima; the highest end.
 
     Parameters
     ----------
@@ -62,35 +56,22 @@ def search(
         Fix g at this value; None learns it.
     n_climbs : int
         Most local maxima of the profile to climb from.
-
-    Returns
-    -------
-    list of Optimum
-        The local maxima found, best first; those far below the best are roughly placed.
     """
     free = free_coordinates(problem, mean)
-
-    def route(start: Optimum, size: int) -> Climb:
-        return Climb(
-            problem, start.hyper, free=free, log_prior=log_prior, near=start.estep, size=size
-        )
-
-    def finish(way: Climb) -> Optimum:
-        found = way.to(tol, max_iter)
-        if problem.size_for(found.hyper.length_scale) <= way.size:
-            return found
-        return finished(problem, found, free=free, log_prior=log_prior, tol=tol, max_iter=max_iter)
-
-    starts = starting_points(profile(problem, free, mean, log_prior))[:n_climbs]
-    routes = [route(start, start.work.size) for start in starts]
-    found = [way.to(max(SKETCH, tol), max_iter) for way in routes]
-    highest = max(peak.value for peak in found)
-    found = [
-        finish(way) if peak.value > highest - CLOSE else peak
-        for way, peak in zip(routes, found, strict=True)
-        if peak.value > highest - COMPETES
+    starts = starting_points(profile(problem, free, mean))[:n_climbs]
+    routes = [
+        Climb(problem, start.hyper, free=free, near=start.estep, size=start.work.size)
+        for start in starts
     ]
-    return sorted(found, key=lambda o: -o.value)
+    sketches = [route.to(max(SKETCH, tol), max_iter).value for route in routes]
+    ends = []
+    for route, value in zip(routes, sketches, strict=True):
+        if value > max(sketches) - CLOSE:
+            end = route.to(tol, max_iter)
+            if problem.size_for(end.hyper.length_scale) > route.size:
+                end = finished(problem, end, free=free, tol=tol, max_iter=max_iter)
+            ends.append(end)
+    return max(ends, key=lambda end: end.value)
 
 
 def finished(
@@ -98,19 +79,16 @@ def finished(
     start: Optimum,
     *,
     free: tuple[bool, bool, bool, bool],
-    log_prior: LogPrior = flat_prior,
-    tol: float = 1e-6,
-    max_iter: int = 200,
+    tol: float,
+    max_iter: int,
 ) -> Optimum:
     """Climb from an optimum, again with more inducing inputs where it led beyond its resolution."""
     size = max(start.work.size, problem.size_for(start.hyper.length_scale))
-    found = climb(
-        problem, start.hyper, free=free, log_prior=log_prior, near=start.estep, size=size,
-        tol=tol, max_iter=max_iter,
-    )  # fmt: skip
+    route = Climb(problem, start.hyper, free=free, near=start.estep, size=size)
+    found = route.to(tol, max_iter)
     if problem.size_for(found.hyper.length_scale) <= size:
         return found
-    return finished(problem, found, free=free, log_prior=log_prior, tol=tol, max_iter=max_iter)
+    return finished(problem, found, free=free, tol=tol, max_iter=max_iter)
 
 
 def length_scale_grid(problem: Problem, ratio: float = 1.6) -> tuple[list[float], list[float]]:
@@ -127,19 +105,19 @@ def length_scale_grid(problem: Problem, ratio: float = 1.6) -> tuple[list[float]
 
 
 def profile(
-    problem: Problem, free: tuple[bool, bool, bool, bool], mean: float | None, log_prior: LogPrior
+    problem: Problem, free: tuple[bool, bool, bool, bool], mean: float | None
 ) -> list[RoughPoint]:
     """Rough optima over (γ, g, α) along a grid of length-scales, longest first.
 
     From the middle of the grid towards both ends, each point started from its neighbour; an end
-    is given up once it is far behind. For the exact count term the cheap pointwise bound finds
-    (γ, g, α); the exact bound ranks. The cheap one is the looser the shorter the length-scale, so
+    is given up once it is far behind. A dear count term leaves it to its cheap stand-in to find
+    (γ, g, α), and ranks. The cheap one is the looser the shorter the length-scale, so
     that a longer one which is behind by it would be behind by the exact one too.
     """
     scout, mask = problem.scout(), np.array((False, *free[1:]))
     sides = length_scale_grid(problem)
     middle = sides[0][0]
-    guess = Hyper(middle, 0.1, 0.95 if mean is None else mean, 1.0 if free[3] else np.inf)
+    guess = Hyper(middle, 0.1, 0.95 if mean is None else mean, problem.first_shape)
     memory = Anderson(scout.size_for(middle))
     found: dict[float, RoughPoint] = {}
     best = best_rough = -np.inf
@@ -151,13 +129,10 @@ def profile(
             if near is not None:
                 variance = float(np.clip(near.hyper.variance, 0.05, 0.5))
                 start = replace(start, variance=variance, shape=near.hyper.shape)
-            key = (length_scale, mean, log_prior)
-            if key not in scout.rough:
-                scout.rough[key] = rough_climb(
-                    scout, start, near.estep if near else None, mask, log_prior,
-                    memory=memory, hopeless=best - HOPELESS,
-                )  # fmt: skip
-            rough = scout.rough[key]
+            rough = rough_climb(
+                scout, start, near.estep if near else None, mask,
+                memory=memory, hopeless=best - HOPELESS,
+            )  # fmt: skip
             near = rough.optimum
             best_rough = max(best_rough, rough.value)
             behind_by_any = length_scale > middle and rough.value < best_rough - UNPROMISING
@@ -188,7 +163,6 @@ def rough_climb(
     hyper: Hyper,
     near: EStep | None,
     mask: NDArray[np.bool_],
-    log_prior: LogPrior,
     *,
     size: int | None = None,
     memory: Anderson | None = None,
@@ -200,11 +174,10 @@ def rough_climb(
     for last in (False, False, True):
         estep = solve_q(work, hyper, estep, ROUGH, memory=memory)
         vector = hyper.to_vector()
-        value, slope = log_prior(vector)
-        here = Optimum(hyper, work, estep, value, (), False)
+        here = Optimum(hyper, work, estep, (), False)
         if best is not None and here.value < best.optimum.value:
             return best
-        gradient = work.hyper_gradient(hyper, estep.q, estep.evaluation) + slope
+        gradient = work.hyper_gradient(hyper, estep.q, estep.evaluation)
         curvature = expected_curvature(work, hyper, estep.q)
         A = curvature[np.ix_(mask, mask)]
         step = np.linalg.solve(A, gradient[mask])

@@ -36,12 +36,6 @@ class SubjectIntegrals:
         if n_subjects * n_nodes <= _DENSE and n_intervals * n_nodes <= _ON_THE_WAY:
             self._matrix = np.asarray(by_subject @ integrals.apply(np.eye(n_nodes)))
 
-    @property
-    def largest(self) -> int:
-        """Most rows of an intermediate result."""
-        rows = self._by_subject.shape if self._matrix is None else self._matrix.shape[:1]
-        return int(max(rows))
-
     def apply(self, values: Floats) -> Floats:
         """Integrals per subject of functions given at the nodes, (Q,) or (Q, S)."""
         if self._matrix is not None:

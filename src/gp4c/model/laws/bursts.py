@@ -35,7 +35,7 @@ class Bursts(CountLaw):
         "negative-binomial process."
     )
     noun = "bursts"
-    parameters = (Parameter("log_excess", float(np.log(0.5)), 2.0),)
+    parameters = (Parameter("log_excess", float(np.log(0.5)), 2.0, natural=1.0),)  # φ
 
     def power(self, count: Floats) -> Floats:
         """n = 1 where anything was seen."""

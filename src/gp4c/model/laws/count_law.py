@@ -41,11 +41,15 @@ class Parameter:
         Of the fitted attribute, without the underscore.
     mean, deviation : float
         Of the normal prior.
+    natural : float
+        Log-likelihoods of many rows are about quadratic in e^{natural · value}; in the value
+        itself if this is 0. A law that ends in a simpler one has there a finite slope.
     """
 
     name: str
     mean: float
     deviation: float
+    natural: float = 0.0
 
     def log_density(self, value: Floats) -> Floats:
         """Log density of the prior."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import digamma, gammaln, zeta
 
+from gp4c.model.gamma_frailty import log_marginal
 from gp4c.model.laws.count_law import Parameter
 
 Floats = NDArray[np.float64]
@@ -54,24 +55,31 @@ class SubjectEffect(ABC):
     Attributes
     ----------
     name : str or None
-    title : str
+    title, noun : str
+        What it says of subjects, in a row of a summary and in the middle of a sentence.
+    method, caution : str
+        A sentence for a methods section, and what a reader should know before relying on it.
     parameters : tuple of Parameter
         ψ, each with a normal prior.
+    conjugate : bool
+        Whether `closed_form` integrates the effect of subjects without a remainder.
+    is_free : bool
+        Whether the effect of each subject is a parameter of its own, fitted to its counts.
     """
 
     name: ClassVar[str | None]
     title: ClassVar[str]
     method: ClassVar[str] = ""
     noun: ClassVar[str] = ""
+    caution: ClassVar[str] = ""
     parameters: ClassVar[tuple[Parameter, ...]] = ()
+    conjugate: ClassVar[bool] = False
+    is_free: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "name" in vars(cls):
             EFFECTS[cls.name] = cls()
-
-    #: whether `closed_form` integrates the effect of subjects without a remainder
-    conjugate: ClassVar[bool] = False
 
     @property
     def varies(self) -> bool:
@@ -104,6 +112,10 @@ class SubjectEffect(ABC):
         """The sum with derivatives."""
         raise NotImplementedError
 
+    def subject_terms(self, power: Floats, exposure: Floats, psi: Floats) -> ClosedFormTerms:
+        """The integral of each of K subjects with derivatives, at one ψ (P,): (K,) and (P, K)."""
+        raise NotImplementedError
+
     @abstractmethod
     def draw(
         self, psi: Floats, power: Floats, exposure: Floats, rng: np.random.Generator
@@ -122,7 +134,7 @@ class SubjectEffect(ABC):
 class NoEffect(SubjectEffect):
     """υ = 1 for everybody: nothing to integrate."""
 
-    name = None
+    name: ClassVar[str | None] = None
     title = "all subjects have the same rate"
     method = "All subjects were taken to have the same rate."
     noun = "without subject effects"
@@ -143,6 +155,12 @@ class NoEffect(SubjectEffect):
     def parameter_derivatives(self, y: Floats, psi: Floats) -> tuple[Floats, Floats, Floats]:
         """None."""
         return np.zeros((0, *y.shape)), np.zeros((0, 0, *y.shape)), np.zeros((0, *y.shape))
+
+    def subject_terms(self, power: Floats, exposure: Floats, psi: Floats) -> ClosedFormTerms:
+        """−E."""
+        none, k = np.zeros_like(exposure), len(exposure)
+        nothing = np.zeros((0, k))
+        return ClosedFormTerms(-exposure, none - 1.0, none, nothing, np.zeros((0, 0, k)), nothing)
 
     def draw(
         self, psi: Floats, power: Floats, exposure: Floats, rng: np.random.Generator
@@ -228,6 +246,22 @@ class GammaEffect(SubjectEffect):
             by_psi=(alpha * first)[None],
             by_psi_twice=(alpha * first + alpha**2 * second)[None, None],
             crossed=(alpha * (mean - number) * rate)[None],
+        )
+
+    def subject_terms(self, power: Floats, exposure: Floats, psi: Floats) -> ClosedFormTerms:
+        """Given the counts υ ~ Gamma(α + n, α + E); keeps its digits as α → ∞."""
+        alpha = float(np.exp(psi[0]))
+        shape, rate = alpha + power, alpha + exposure
+        mean = shape / rate
+        by_psi = alpha * (psi[0] + 1.0 - digamma(alpha) + digamma(shape) - np.log(rate) - mean)
+        curve = alpha - alpha**2 * (zeta(2.0, alpha) - zeta(2.0, shape))
+        return ClosedFormTerms(
+            value=log_marginal(1.0 / alpha, power, exposure),
+            by_exposure=-mean,
+            by_exposure_twice=mean / rate,
+            by_psi=by_psi[None],
+            by_psi_twice=(by_psi + curve - alpha**2 * (2.0 - mean) / rate)[None, None],
+            crossed=(alpha * (mean - 1.0) / rate)[None],
         )
 
     def draw(

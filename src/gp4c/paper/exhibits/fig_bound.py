@@ -37,16 +37,19 @@ def tasks(plan: Plan) -> list[Task]:
 
 def true_value(phi: Floats) -> Floats:
     """−G(−φ/2) = E ln y² + C + ln 2 for y ~ N(√φ, 1), what ln(φ + b) bounds from below."""
+    from gp4c.inference.variational.count_terms.lemma2 import LEMMA2_CONSTANT
     from gp4c.inference.variational.expected_logs.log_square import expected_log_square
 
     value, _, _ = expected_log_square(np.sqrt(phi), np.ones_like(phi))
-    return value + float(np.euler_gamma) + float(np.log(2.0))
+    return value + LEMMA2_CONSTANT
 
 
 def variances(phi: Floats = PHI, b: Floats = B) -> Floats:
     """Variance over the grid of φ of h(φ, b), bound minus true value, for each b."""
-    h = np.log(phi[None, :] + b[:, None]) - true_value(phi)
-    return np.asarray(h.var(axis=1, ddof=1))
+    from gp4c.inference.variational.count_terms.lemma2 import LEMMA2_CONSTANT, lemma2
+
+    bound = lemma2(np.sqrt(phi), np.ones_like(phi), b[:, None])
+    return np.asarray((bound + LEMMA2_CONSTANT - true_value(phi)).var(axis=1, ddof=1))
 
 
 def render(plan: Plan, found: Found) -> Section:

@@ -150,7 +150,7 @@ def _against_each_other(found: Found, ratio: str, names: list[str]) -> Lines:
         mean = float(column(records, "default", "l_test").mean())
         gains = [plus_minus(*difference(records, "default", o), 1, True) for o in others]
         each = difference(records, "default", "HPP gamma", "l_test_subjects")
-        frail = np.mean([r["methods"]["default"]["effect"] == "gamma" for r in records])
+        frail = np.mean([r["methods"]["default"]["effect"] is not None for r in records])
         rows.append([name, number(mean), *gains, plus_minus(*each, 1, True), f"{100 * frail:.0f}%"])
     return table(head, rows)
 

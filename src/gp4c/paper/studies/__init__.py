@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gp4c.paper.store import Record
 
 #: study -> module and function; loaded when needed
 _HOMES = {
@@ -21,7 +24,7 @@ _HOMES = {
 }
 
 
-def study(name: str) -> Callable[..., dict[str, Any]]:
+def study(name: str) -> Callable[..., Record]:
     """Return the function of a study."""
     module, function = _HOMES[name]
     return getattr(import_module(f"{__name__}.{module}"), function)  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,12 @@ from gp4c.posterior.scoring import log_mean_exp
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import ArrayLike
+
+    from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.paper.store import Record
 
 Floats = NDArray[np.float64]
 
@@ -35,20 +40,24 @@ def seeds(seed: int, label: str, count: int = 3) -> list[int]:
     return [int(state) for state in sequence.generate_state(count)]
 
 
-def fit_record(model: Any, data: Any) -> dict[str, Any]:
+def fit_record(model: PanelEstimator, data: PanelCounts | RecurrentEvents) -> Record:
     """Fit `model` in place; CPU seconds of this thread and whether it converged."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GP4CWarning)
         began = time.thread_time()
-        model.fit(data)
+        model.fit(data)  # type: ignore[arg-type]  # GP3 takes event times
         seconds = time.thread_time() - began
     stopped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
     return {"seconds": seconds, "converged": not stopped}
 
 
 def score_record(
-    model: Any, test: PanelCounts, *, new_subjects: bool = False, n_draws: int = MANY_DRAWS
-) -> dict[str, float]:
+    model: PanelEstimator,
+    test: PanelCounts,
+    *,
+    new_subjects: bool = False,
+    n_draws: int = MANY_DRAWS,
+) -> dict[str, float]:  # fmt: skip
     """L_test in its variants, Σ ln m! left out.
 
     ``l_test`` is Appendix D's formula with many draws of the posterior (too low where few of them
@@ -77,7 +86,7 @@ def score_record(
 
 
 def curve_record(
-    model: Any, truth: Callable[[Floats], Any], window: tuple[float, float]
+    model: PanelEstimator, truth: Callable[[Floats], ArrayLike], window: tuple[float, float]
 ) -> dict[str, float]:
     """Integrated squared error of E λ (Simpson on 3001 points), width and coverage of bands."""
     from scipy.integrate import simpson

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp4c.paper.studies.measure import fit_record, score_record, seeds
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.paper.store import Record
 
 N_INDUCING = 18
 #: share of subjects for training -> share held out
@@ -44,7 +46,7 @@ def split_of(name: str, ratio: str, trial: int, seed: int) -> tuple[PanelCounts,
     return train, test, fit
 
 
-def estimators(fit_seed: int) -> dict[str, Callable[[], Any]]:
+def estimators(fit_seed: int) -> dict[str, Callable[[], PanelEstimator]]:
     """What is fitted, by name."""
     import gp4c
 
@@ -60,10 +62,10 @@ def estimators(fit_seed: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def split_trial(*, set: str, ratio: str, trial: int, seed: int) -> dict[str, Any]:
+def split_trial(*, set: str, ratio: str, trial: int, seed: int) -> Record:
     """Tables 3 and 4: every estimator on one split of one set."""
     train, test, fit_seed = split_of(set, ratio, trial, seed)
-    found: dict[str, Any] = {}
+    found: Record = {}
     with one_blas_thread():
         for name, make in estimators(fit_seed).items():
             model = make()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +12,13 @@ from gp4c.paper.studies.measure import curve_record, fit_record, score_record, s
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
     from gp4c.data.simulate.intensities import Intensity
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.paper.store import Record
 
 WINDOW = (0.0, 60.0)
 N_SUBJECTS, N_INTERVALS, N_INDUCING = 100, 10, 30
@@ -33,7 +37,7 @@ class SyntheticTrial:
     events: RecurrentEvents
     fit_seed: int
 
-    def train_events(self, subjects: Any) -> RecurrentEvents:
+    def train_events(self, subjects: ArrayLike) -> RecurrentEvents:
         """Event times of some subjects."""
         return self.events[np.flatnonzero(np.isin(self.events.subjects, subjects))]
 
@@ -60,11 +64,13 @@ def synthetic_trial(name: str, draw: int, trial: int, seed: int) -> SyntheticTri
     return SyntheticTrial(truth, train, test, events, fit)
 
 
-def estimators(fit_seed: int, n_inducing: int = N_INDUCING) -> dict[str, Callable[[], Any]]:
+def estimators(
+    fit_seed: int, n_inducing: int = N_INDUCING
+) -> dict[str, Callable[[], PanelEstimator]]:
     """What is fitted, by name; GP3 takes event times, the others panel counts."""
     import gp4c
 
-    def paper(b: float) -> Callable[[], Any]:
+    def paper(b: float) -> Callable[[], PanelEstimator]:
         return lambda: gp4c.GP4C.paper(b=b, n_inducing=n_inducing, random_state=fit_seed)
 
     return {
@@ -81,8 +87,8 @@ def estimators(fit_seed: int, n_inducing: int = N_INDUCING) -> dict[str, Callabl
 
 
 def judge(
-    name: str, make: Callable[[], Any], data: SyntheticTrial, train: PanelCounts
-) -> dict[str, Any]:
+    name: str, make: Callable[[], PanelEstimator], data: SyntheticTrial, train: PanelCounts
+) -> Record:
     """Fit one estimator to these training subjects, score the test half, compare the curves."""
     model = make()
     source = data.train_events(train.subjects) if name == "GP3" else train
@@ -96,7 +102,7 @@ def judge(
     return found
 
 
-def choices_trial(*, set: str, draw: int, trial: int, seed: int) -> dict[str, Any]:
+def choices_trial(*, set: str, draw: int, trial: int, seed: int) -> Record:
     """Table 1: every estimator on one trial of one set."""
     data = synthetic_trial(set, draw, trial, seed)
     with one_blas_thread():
@@ -109,10 +115,10 @@ def choices_trial(*, set: str, draw: int, trial: int, seed: int) -> dict[str, An
 
 def inducing_trial(
     *, trial: int, seed: int, numbers: Sequence[int], names: Sequence[str]
-) -> dict[str, Any]:
+) -> Record:
     """Figure "number of pseudo inputs": Synthetic A with different numbers of inducing inputs."""
     data = synthetic_trial("A", 1, trial, seed)
-    found: dict[str, Any] = {}
+    found: Record = {}
     with one_blas_thread():
         for number in numbers:
             made = estimators(data.fit_seed, number)
@@ -122,12 +128,12 @@ def inducing_trial(
 
 def subjects_trial(
     *, trial: int, seed: int, shares: Sequence[float], names: Sequence[str]
-) -> dict[str, Any]:
+) -> Record:
     """Appendix E: Synthetic A with a share of the training subjects, the test half unchanged."""
     data = synthetic_trial("A", 1, trial, seed)
     order = np.random.default_rng(data.fit_seed).permutation(data.train.n_subjects)
     made = estimators(data.fit_seed)
-    found: dict[str, Any] = {}
+    found: Record = {}
     with one_blas_thread():
         for share in shares:
             kept = np.sort(order[: round(share * len(order))])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +14,12 @@ from gp4c.paper.studies.real import real_panel, split_of
 from gp4c.paper.studies.synthetic import WINDOW, estimators, synthetic_trial
 from gp4c.threads import one_blas_thread
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.paper.store import Record
+
 POINTS = 301
 #: the paper's "75% credible interval" is the range from its 25% to its 75% quantile
 LEVELS = (0.5, 0.75)
@@ -21,10 +27,10 @@ LEVELS = (0.5, 0.75)
 _MOST_SPLITS = 1000
 
 
-def curve(model: Any, window: tuple[float, float]) -> dict[str, Any]:
+def curve(model: PanelEstimator, window: tuple[float, float]) -> Record:
     """The rate of a fitted model on an even grid, with bands where it has a posterior."""
     times = np.linspace(*window, POINTS)
-    found: dict[str, Any] = {"rate": _rounded(model.intensity(times))}
+    found: Record = {"rate": _rounded(model.intensity(times))}
     if isinstance(model, GaussianProcessModel):
         for level in LEVELS:
             low, high = model.intensity_band(times, level=level)
@@ -32,14 +38,12 @@ def curve(model: Any, window: tuple[float, float]) -> dict[str, Any]:
     return found
 
 
-def _rounded(values: Any) -> list[float]:
+def _rounded(values: ArrayLike) -> list[float]:
     """Six digits, more than a picture shows, keep the records small."""
     return [float(f"{value:.6g}") for value in np.asarray(values)]
 
 
-def synthetic_curves(
-    *, set: str, draw: int, trial: int, seed: int, names: Sequence[str]
-) -> dict[str, Any]:
+def synthetic_curves(*, set: str, draw: int, trial: int, seed: int, names: Sequence[str]) -> Record:
     """Curves of some estimators on one trial of a synthetic set, and the true rate."""
     data = synthetic_trial(set, draw, trial, seed)
     made = estimators(data.fit_seed)
@@ -65,8 +69,10 @@ def bladder_split(seed: int) -> int:
     raise RuntimeError(f"none of {_MOST_SPLITS} splits holds out every count of 8 or more")
 
 
-def bladder_curves(*, seed: int) -> dict[str, Any]:
+def bladder_curves(*, seed: int) -> Record:
     """Curves and per-subject test likelihoods on one split of Bladder A."""
+    import gp4c
+
     trial = bladder_split(seed)
     train, test, fit_seed = split_of("Bladder A", "2/3", trial, seed)
     made = real_estimators(fit_seed)
@@ -78,7 +84,7 @@ def bladder_curves(*, seed: int) -> dict[str, Any]:
             fit_record(model, train)
             found[name] = curve(model, window)
             scores[name] = np.asarray(model.score_subjects(test)).tolist()
-            if name == "GP4CW":
+            if isinstance(model, gp4c.GP4CW):
                 scores["GP4CW honest"] = model.score_subjects(
                     test, new_subjects=True, n_draws=500
                 ).tolist()

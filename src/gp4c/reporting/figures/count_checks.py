@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 #: counts from here on are one class in the rootogram
 _MOST_CLASSES = 12
@@ -50,7 +51,7 @@ class CountCheck:
         return max(1 - spread, 0.0), 1 + spread
 
 
-def check_counts(model: Any, panel: PanelCounts, *, n_bins: int = 10) -> CountCheck:
+def check_counts(model: PanelEstimator, panel: PanelCounts, *, n_bins: int = 10) -> CountCheck:
     """Compare the counts of a panel with what a fitted model expects of them.
 
     Parameters

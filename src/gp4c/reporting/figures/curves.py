@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.base import average_exposure
+from gp4c.estimators.base import Numbers, average_exposure
+from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.exceptions import NoIntensityError, NotFittedError
 from gp4c.plain import per, singular
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from gp4c.analysis.comparison import Comparison
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.posterior.draws import CurveDraws
+    from gp4c.posterior.sparse_posterior import Posterior
 
 Floats: TypeAlias = NDArray[np.float64]
 # level -> (low, high)
@@ -28,7 +34,7 @@ N_POINTS = 201
 AT_EXPOSURE = " at exposure 1"
 
 
-def at_exposure(model: Any) -> str:
+def at_exposure(model: PanelEstimator) -> str:
     """At which exposure or usage the mean number of events of a fit is, if that needs saying."""
     if model.usage_ is not None:
         return f" at 1 {singular(model.usage_)} of usage {per(model.time_unit_)}"
@@ -117,13 +123,20 @@ class Curves:
         return pd.DataFrame(columns)
 
 
+class At(TypedDict, total=False):
+    """Where a curve is asked for."""
+
+    extrapolate: bool
+    covariates: Mapping[str, object]
+
+
 def curves_of(
-    model: Any,
+    model: PanelEstimator,
     times: ArrayLike | None = None,
     *,
     levels: Sequence[float] = (0.95,),
     kind: str = "pointwise",
-    covariates: Mapping[str, Any] | None = None,
+    covariates: Mapping[str, object] | None = None,
     extrapolate: bool = False,
 ) -> Curves:
     """Evaluate a fitted model on a grid.
@@ -144,18 +157,23 @@ def curves_of(
         Allow times outside the window.
     """
     step = model.is_step
+    # only models with a formula know of covariates, which mypy cannot tell
+    cumulative: Callable[..., Numbers] = model.cumulative
+    intensity: Callable[..., Numbers] = model.intensity
     t = default_times(model) if times is None else np.atleast_1d(np.asarray(times, dtype=float))
-    how: dict[str, Any] = {"extrapolate": extrapolate}
+    how: At = {"extrapolate": extrapolate}
     if covariates is not None:  # only models with a formula know the word
         how["covariates"] = covariates
-    options: dict[str, Any] = {"levels": levels, "kind": kind, **how}
     with one_blas_thread():  # many small matrices: threads would only wait for each other
+        rate_bands = (
+            {} if step else bands_of(model, "intensity", t, levels=levels, kind=kind, **how)
+        )
         return Curves(
             times=t,
-            cumulative=model.cumulative(t, **how),
-            cumulative_bands=bands_of(model, "cumulative", t, **options),
-            rate=None if step else model.intensity(t, **how),
-            rate_bands={} if step else bands_of(model, "intensity", t, **options),
+            cumulative=np.asarray(cumulative(t, **how)),
+            cumulative_bands=bands_of(model, "cumulative", t, levels=levels, kind=kind, **how),
+            rate=None if step else np.asarray(intensity(t, **how)),
+            rate_bands=rate_bands,
             window=model.window_,
             time_unit=model.time_unit_,
             step=step,
@@ -166,29 +184,36 @@ def curves_of(
 
 
 def bands_of(
-    model: Any,
+    model: PanelEstimator,
     curve: str,
     times: Floats,
     *,
     levels: Sequence[float],
     kind: str = "pointwise",
-    **how: Any,
+    **how: Unpack[At],
 ) -> Bands:
     """Bands of a curve ("intensity" or "cumulative") at several levels; none if it has none."""
-    posterior = getattr(model, "posterior_", None)
+    posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
     inside = times.min() >= model.window_[0] and times.max() <= model.window_[1]
-    if posterior is not None and kind == "pointwise" and inside and "covariates" not in how:
+    if posterior is not None and kind != "simultaneous" and inside and "covariates" not in how:
         return _posterior_bands(posterior, curve, times, model.window_[0], levels)
-    method = getattr(model, f"{curve}_band")
+    method: Callable[..., tuple[Numbers, Numbers]] = (
+        model.intensity_band if curve == "intensity" else model.cumulative_band
+    )
     try:
-        return {level: method(times, level=level, kind=kind, **how) for level in levels}
+        pairs = {level: method(times, level=level, kind=kind, **how) for level in levels}
+        return {level: (np.asarray(low), np.asarray(high)) for level, (low, high) in pairs.items()}
     except (NotFittedError, NoIntensityError):  # no bootstrap yet; no rate
         return {}
 
 
 def _posterior_bands(
-    posterior: Any, curve: str, times: Floats, origin: float, levels: Sequence[float]
-) -> Bands:
+    posterior: Posterior | CurveDraws,
+    curve: str,
+    times: Floats,
+    origin: float,
+    levels: Sequence[float],
+) -> Bands:  # fmt: skip
     """Quantiles of all levels at once: what they share is most of the work."""
     tails = np.array([[(1 - level) / 2, (1 + level) / 2] for level in levels])
     if curve == "intensity":
@@ -203,7 +228,7 @@ def _posterior_bands(
     return {level: (pair[0], pair[1]) for level, pair in zip(levels, pairs, strict=True)}
 
 
-def default_times(model: Any, points: int = N_POINTS) -> Floats:
+def default_times(model: PanelEstimator, points: int = N_POINTS) -> Floats:
     """Times that show the whole curve: evenly spaced, or the jumps of a step function."""
     start, end = model.window_
     if model.is_step and len(model.times_) <= _MOST_JUMPS:
@@ -212,7 +237,7 @@ def default_times(model: Any, points: int = N_POINTS) -> Floats:
     return np.linspace(start, end, points)
 
 
-def ratio_times(comparison: Any) -> Floats:
+def ratio_times(comparison: Comparison) -> Floats:
     """Times of a ratio over time; the comparison keeps its draws at them for whoever asks next."""
     start, end = comparison.panel.window
     times: Floats = np.linspace(start, end, _RATIO_POINTS + 1)[1:]

@@ -90,8 +90,9 @@ def plot_panel(
 
 
 def save_panel_picture(
-    panel: PanelCounts, path: str | os.PathLike[str], *, dpi: int = 160, **options: Any
-) -> None:
+    panel: PanelCounts, path: str | os.PathLike[str], *, dpi: int = 160, order: str = "label",
+    cmap: str = "viridis_r", colorbar: bool = True,
+) -> None:  # fmt: skip
     """Draw a panel into a file without a display; the suffix says the format.
 
     Parameters
@@ -102,7 +103,7 @@ def save_panel_picture(
         PNG, SVG or PDF; written whole or not at all.
     dpi : int
         Dots per inch of a PNG.
-    **options
+    order, cmap, colorbar
         See :func:`plot_panel`.
     """
     from matplotlib.figure import Figure
@@ -110,7 +111,7 @@ def save_panel_picture(
     from gp4c.atomic import replacing
 
     figure: Figure = Figure(figsize=figure_size(panel), layout="constrained")
-    plot_panel(panel, figure.subplots(), **options)
+    plot_panel(panel, figure.subplots(), order=order, cmap=cmap, colorbar=colorbar)
     with replacing(path) as temporary, any_script():
         figure.savefig(temporary, dpi=dpi)
 

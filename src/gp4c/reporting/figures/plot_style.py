@@ -81,7 +81,7 @@ def plain_axes(ax: Axes, xlabel: str, ylabel: str) -> Axes:
     return ax
 
 
-def legend(ax: Axes, **options: Any) -> None:
+def legend(ax: Axes, **options: object) -> None:
     """Add a key without a frame, with lines long enough to see their dashes."""
     ax.legend(**({"frameon": False, "handlelength": 3.2, "fontsize": "small"} | options))
 

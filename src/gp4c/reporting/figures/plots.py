@@ -6,14 +6,15 @@ saves evaluating them again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
 from gp4c.exceptions import NoIntensityError
 from gp4c.reporting.figures.curves import Bands, Curves, Floats, curves_of, ratio_times
+from gp4c.reporting.figures.observed_numbers import draw_observed, observed_numbers
 from gp4c.reporting.figures.plot_style import (
     GREY,
     LONGEST_LABEL,
@@ -31,15 +32,37 @@ from gp4c.reporting.words import percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from gp4c.analysis.comparison import Comparison
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 #: curves above which bands would hide each other
 _MOST_BANDS = 3
 _BAND_ALPHA = 0.2
 
 
+class CurveOptions(TypedDict, total=False):
+    """What a plot of a curve takes besides the model and the axes; see `plot_intensity`."""
+
+    level: float
+    panel: PanelCounts | None
+    label: str | None
+    index: int
+
+
+class PlotOptions(CurveOptions, total=False):
+    """The same for ``model.plot()``, which also says where and what."""
+
+    ax: Axes | None
+    what: str | None
+
+
 def plot_model(
-    model: Any, ax: Axes | None = None, *, what: str | None = None, **options: Any
+    model: PanelEstimator,
+    ax: Axes | None = None,
+    *,
+    what: str | None = None,
+    **options: Unpack[CurveOptions],
 ) -> Axes:
     """Draw a fitted estimator: what ``model.plot()`` does.
 
@@ -53,16 +76,16 @@ def plot_model(
     **options
         See :func:`plot_intensity`.
     """
-    kinds = {"intensity": plot_intensity, "cumulative": plot_cumulative, "history": plot_history}
+    kinds = {"intensity": plot_intensity, "cumulative": plot_cumulative}
     chosen = what or ("cumulative" if model.is_step else "intensity")
-    if chosen not in kinds:
-        raise ValueError(f"what must be one of {', '.join(kinds)}, not {what!r}")
+    if chosen not in (*kinds, "history"):
+        raise ValueError(f"what must be one of {', '.join(kinds)}, history, not {what!r}")
     model._check_fitted()
-    return kinds[chosen](model, ax, **options)
+    return kinds[chosen](model, ax, **options) if chosen in kinds else plot_history(model, ax)
 
 
 def plot_intensity(
-    model: Any,
+    model: PanelEstimator | Curves,
     ax: Axes | None = None,
     *,
     level: float = 0.95,
@@ -105,7 +128,7 @@ def plot_intensity(
 
 
 def plot_cumulative(
-    model: Any,
+    model: PanelEstimator | Curves,
     ax: Axes | None = None,
     *,
     level: float = 0.95,
@@ -125,13 +148,14 @@ def plot_cumulative(
 
 
 def plot_groups(
-    models: Mapping[str, Any],
+    models: Mapping[str, PanelEstimator | Curves],
     ax: Axes | None = None,
     *,
     what: str = "cumulative",
     level: float = 0.95,
     bands: bool | None = None,
     title: str | None = None,
+    observed: Mapping[str, PanelCounts] | None = None,
 ) -> Axes:
     """Draw the curves of several groups, or of several estimators, over each other.
 
@@ -146,16 +170,21 @@ def plot_groups(
         Whether to draw bands; by default up to three curves have them.
     title : str, optional
         Title of the key, e.g. the covariate that makes the groups.
+    observed : dict, optional
+        Group to its data: the numbers of subjects still observed are written below the axis.
     """
     shown = len(models) <= _MOST_BANDS if bands is None else bands
     with_bands = list(models) if shown else []
     note = f"{percent(level)} band{'s' if len(models) > 1 else ''}" if shown else None
     heading = ", ".join(filter(None, [title and safe(title), note]))
-    return _overlay(models, ax, what, level, with_bands, heading)
+    ax = _overlay(models, ax, what, level, with_bands, heading)
+    if observed is not None:
+        draw_observed(ax, observed_numbers(observed))
+    return ax
 
 
 def plot_estimators(
-    models: Mapping[str, Any],
+    models: Mapping[str, PanelEstimator | Curves],
     ax: Axes | None = None,
     *,
     what: str = "cumulative",
@@ -168,7 +197,7 @@ def plot_estimators(
 
 
 def _overlay(
-    models: Mapping[str, Any],
+    models: Mapping[str, PanelEstimator | Curves],
     ax: Axes | None,
     what: str,
     level: float,
@@ -188,12 +217,12 @@ def _overlay(
 
 
 def plot_ratio(
-    comparison: Any,
+    comparison: Comparison,
     ax: Axes | None = None,
     *,
     level: float = 0.95,
     curve: str = "rate",
-    pair: tuple[Any, Any] | None = None,
+    pair: tuple[Hashable, Hashable] | None = None,
     times: Floats | None = None,
 ) -> Axes:
     """Draw the ratio of two groups over time on a logarithmic scale, with its band and 1.
@@ -228,16 +257,16 @@ def plot_ratio(
     return ax
 
 
-def plot_history(model: Any, ax: Axes | None = None) -> Axes:
+def plot_history(model: PanelEstimator, ax: Axes | None = None) -> Axes:
     """Draw the objective at each step of the optimiser."""
     from matplotlib.ticker import MaxNLocator
 
     ax = axes_or_new(ax)
-    values = np.atleast_1d(np.asarray(model.history_, dtype=float))
+    values = np.atleast_1d(model.history_)
     ax.plot(np.arange(len(values)), values, color=style(0).colour, marker="o", markersize=4)
     plain_axes(ax, "step", "objective (nats)" if model.has_posterior else "history")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    state = "converged" if getattr(model, "converged_", True) else "did NOT converge"
+    state = "converged" if model.converged_ else "did NOT converge"
     ax.annotate(
         f"{state} after {model.n_iter_} steps", (0.98, 0.05), xycoords="axes fraction",
         ha="right", color=GREY, fontsize="small",
@@ -245,7 +274,7 @@ def plot_history(model: Any, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _as_curves(model: Any, level: float) -> Curves:
+def _as_curves(model: PanelEstimator | Curves, level: float) -> Curves:
     return model if isinstance(model, Curves) else curves_of(model, levels=(level,))
 
 

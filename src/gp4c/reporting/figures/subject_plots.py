@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,12 +25,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 #: share of the colour in the intervals of a fan, from the widest
 _FAN_TINTS = (0.18, 0.36, 0.55, 0.7)
 
 
-def plot_subject(model: Any, panel: PanelCounts, subject: Any, ax: Axes | None = None) -> Axes:
+def plot_subject(
+    model: PanelEstimator, panel: PanelCounts, subject: Hashable, ax: Axes | None = None
+) -> Axes:
     """Draw a subject's counted events beside what the model expects of it.
 
     Counts add up over the subject's own intervals; the expectation is the fitted rate over the
@@ -70,7 +73,11 @@ def plot_subject(model: Any, panel: PanelCounts, subject: Any, ax: Axes | None =
 
 
 def plot_subjects(
-    model: Any, panel: PanelCounts, subjects: Sequence[Any] | None = None, *, most: int = 9
+    model: PanelEstimator,
+    panel: PanelCounts,
+    subjects: Sequence[Hashable] | None = None,
+    *,
+    most: int = 9,
 ) -> list[Axes]:
     """Draw :func:`plot_subject` for several subjects, in a grid on one scale.
 
@@ -154,8 +161,8 @@ def _running_sum(values: Any) -> Floats:
     return np.concatenate([[0.0], np.cumsum(values)])
 
 
-def _effect_of(model: Any, panel: PanelCounts, position: int) -> float:
-    effects = getattr(model, "subject_effects_", None)
+def _effect_of(model: PanelEstimator, panel: PanelCounts, position: int) -> float:
+    effects = model.subject_effects_
     if effects is None:
         return 1.0
     if len(effects) != panel.n_subjects:

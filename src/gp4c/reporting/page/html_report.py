@@ -13,15 +13,19 @@ import numpy as np
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of, ratio_times
+from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
 from gp4c.reporting.page import report_figures as figures
-from gp4c.reporting.page.report_method import BIBTEX, PAPER, method_paragraphs
+from gp4c.reporting.page.report_method import BIBTEX, PAPER, method_paragraphs, versions
 from gp4c.reporting.page.report_page import (
     Section,
+    group_table,
     level_switch,
+    observed_table,
     page,
     paragraph,
     picture,
     plot,
+    summary_table,
     table,
     warning_box,
 )
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     import os
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 #: levels of the switch
 LEVELS = (0.5, 0.8, 0.95)
@@ -62,9 +67,11 @@ class Report:
     seed : int, optional
     command : str, optional
         How to make the report again.
+    observed : bool
+        Whether numbers of observed subjects stand below the curves of groups.
     """
 
-    models: Mapping[str, Any]
+    models: Mapping[str, PanelEstimator]
     panel: PanelCounts | None = None
     by: str | None = None
     comparison: Any = None
@@ -73,6 +80,7 @@ class Report:
     level: float = 0.95
     seed: int | None = None
     command: str | None = None
+    observed: bool = True
 
     # -- results, computed once -------------------------------------------------------------
 
@@ -94,9 +102,21 @@ class Report:
             for name, m in self.models.items()
         }
 
+    @cached_property
+    def panel_picture(self) -> bytes:
+        """The picture of the data, as PNG; empty without data."""
+        return b"" if self.panel is None else _panel_png(self.panel)
+
+    @cached_property
+    def numbers_observed(self) -> ObservedNumbers | None:
+        """Subjects of the groups under observation at a few times; None without groups."""
+        if not self.observed or self.panel is None or self.by is None:
+            return None
+        return observed_numbers({str(g): _group(self.panel, self.by, str(g)) for g in self.models})
+
     @property
-    def first(self) -> Any:
-        """The first model, for what all have in common."""
+    def first(self) -> PanelEstimator:
+        """The first model; what all have in common is read from it."""
         return next(iter(self.models.values()))
 
     @cached_property
@@ -142,7 +162,7 @@ class Report:
         span = f"{number(start)} to {moment(end, unit)}"
         if self.first.time_origin_ is not None:
             span += f" ({_window_words(start, end, self.first)})"
-        data = getattr(self.first, "data_summary_", None) if len(self.models) == 1 else None
+        data = self.first.data_summary_ if len(self.models) == 1 else None
         sizes = self.panel or data
         lead = span
         if sizes is not None:
@@ -172,19 +192,24 @@ class Report:
             keys = [figures.level_key(level) for level in self.levels]
             yield level_switch(keys, figures.level_key(self.level))
         unit = self.first.time_unit_
+        below = "" if self.numbers_observed is None else " Numbers: subjects still observed."
         if any(c.rate is not None for c in self.curves.values()):
-            self._figures["rate"] = figures.curve_figure(self.curves, "rate", self.panel)
+            self._figures["rate"] = figures.curve_figure(
+                self.curves, "rate", self.panel, self.numbers_observed
+            )
             ticks = " Ticks below: visits." if self._figures["rate"]["rug"] else ""
             yield plot(
                 "rate", self._in_words("rate"),
                 f"Event rate, {_plain(per(unit, self.first.usage_))}, for a subject of average "
-                f"rate, with <span data-level></span> bands.{ticks}", self._values("rate"),
+                f"rate, with <span data-level></span> bands.{ticks}{below}", self._values("rate"),
             )  # fmt: skip
-        self._figures["cumulative"] = figures.curve_figure(self.curves, "cumulative", None)
+        self._figures["cumulative"] = figures.curve_figure(
+            self.curves, "cumulative", observed=self.numbers_observed
+        )
         yield plot(
             "cumulative", self._in_words("cumulative"),
             "Mean number of events per subject since the beginning, with <span data-level></span> "
-            "bands.", self._values("cumulative"),
+            f"bands.{below}", self._values("cumulative"),
         )  # fmt: skip
 
     def _in_words(self, what: str) -> str:
@@ -217,7 +242,7 @@ class Report:
                 for k in shown.tolist()
             ]
             tables.append(table(name if self.by else "", header, rows, numbers=True))
-        return "".join(tables)
+        return "".join(tables) + observed_table(self.numbers_observed)
 
     def _comparison(self) -> Iterator[str]:
         if self.comparison is None:
@@ -278,6 +303,9 @@ class Report:
         yield (
             f'<div class="columns">{table("", (), rows[:half])}{table("", (), rows[half:])}</div>'
         )
+        if self.by is not None:
+            known = np.flatnonzero(self.panel.covariates[self.by].notna())
+            yield group_table(self.panel[known].table(self.by))
         yield picture(
             _panel_png(self.panel),
             f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
@@ -290,7 +318,7 @@ class Report:
         parts = []
         for name, summary in self.summaries.items():
             heading = f"{self.by}: {name}" if self.by else summary.title
-            body = warning_box(summary.remarks) + _summary_table(summary)
+            body = warning_box(summary.remarks) + summary_table(summary)
             parts.append(f"<div><h3>{_plain(heading)}</h3>{body}</div>")
         yield f'<div class="{"columns" if len(parts) > 1 else ""}">{"".join(parts)}</div>'
 
@@ -332,11 +360,11 @@ class Report:
         rows = [["model", repr(self.first)]]
         if self.seed is not None:
             rows.append(["seed", str(self.seed)])
-        yield table("", (), rows + [[name, version] for name, version in _versions()])
+        yield table("", (), rows + [[name, version] for name, version in versions()])
 
 
-def _size(source: Any, key: str) -> int:
-    return int(source[key] if isinstance(source, dict) else getattr(source, key))
+def _size(source: PanelCounts | Mapping[str, float], key: str) -> int:
+    return int(source[key] if isinstance(source, Mapping) else getattr(source, key))
 
 
 def _plain(text: str) -> str:
@@ -345,21 +373,7 @@ def _plain(text: str) -> str:
     return escape(text)
 
 
-def _summary_table(summary: ModelSummary) -> str:
-    parts, section = [], ""
-    for row in summary.rows:
-        if row.section != section:
-            section = row.section
-            parts.append(
-                f'<tr class="section"><th colspan="2" scope="rowgroup">{_plain(section)}</th></tr>'
-            )
-        parts.append(
-            f'<tr><th scope="row">{_plain(row.quantity)}</th><td>{_plain(row.text)}</td></tr>'
-        )
-    return f'<div class="scroll"><table><tbody>{"".join(parts)}</tbody></table></div>'
-
-
-def _window_words(start: float, stop: float, model: Any) -> str:
+def _window_words(start: float, stop: float, model: PanelEstimator) -> str:
     """A window in numbers, or in dates where the data had dates."""
     axis = TimeAxis.of(model)
     return f"{axis.date(start) or number(start)} to {axis.date(stop) or number(stop)}"
@@ -382,15 +396,3 @@ def _panel_png(panel: PanelCounts) -> bytes:
 def _group(panel: PanelCounts, by: str, name: str) -> PanelCounts:
     """Subjects of a group by the text of its label."""
     return panel[np.flatnonzero(panel.covariates[by].astype(str).to_numpy() == name)]
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    import platform
-    from importlib.metadata import version
-
-    from gp4c import __version__
-
-    yield "gp4c", __version__
-    yield "Python", platform.python_version()
-    for name in ("numpy", "scipy", "pandas", "plotly"):
-        yield name, version(name)

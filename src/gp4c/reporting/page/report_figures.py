@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from gp4c.reporting.figures.curves import Bands, Curves, Floats
+from gp4c.reporting.figures.observed_numbers import HEADING, LONGEST_NAME, ObservedNumbers
 from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from gp4c.data.panel import PanelCounts
     from gp4c.reporting.figures.count_checks import CountCheck
 
@@ -23,18 +26,28 @@ _MOST_TICKS = 400
 _DIGITS = 6
 
 
+#: a figure of the page, as the script takes it from JSON
+Figure: TypeAlias = dict[str, object]
+
+
 def level_key(level: float) -> str:
     """Name of a level among the values of the page."""
     return f"{level:g}"
 
 
 def curve_figure(
-    curves: Mapping[str, Curves], what: str, panel: PanelCounts | None = None
-) -> dict[str, Any]:
-    """Rate ("rate") or mean number of events ("cumulative") of one or several groups."""
+    curves: Mapping[str, Curves],
+    what: str,
+    panel: PanelCounts | None = None,
+    observed: ObservedNumbers | None = None,
+) -> Figure:
+    """Rate ("rate") or mean number of events ("cumulative") of one or several groups.
+
+    Visits of `panel` are ticks on the axis; `observed` numbers are below it.
+    """
     first = next(iter(curves.values()))
     ylabel = first.cumulative_label if what == "cumulative" else first.rate_label
-    series: list[dict[str, Any]] = []
+    series: list[Figure] = []
     for name, c in curves.items():
         values = c.cumulative if what == "cumulative" else c.rate
         bands = c.cumulative_bands if what == "cumulative" else c.rate_bands
@@ -45,12 +58,30 @@ def curve_figure(
         visits = np.unique(panel.stop)
         rug = rounded(visits) if len(visits) <= _MOST_TICKS else []
     step = all(c.step for c in curves.values())
-    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug)
+    below = {} if observed is None else _below(observed)
+    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug, **below)
 
 
-def ratio_figure(
-    name: str, times: Floats, ratio: Floats, bands: Bands, unit: str | None
-) -> dict[str, Any]:
+def _below(observed: ObservedNumbers) -> Figure:
+    """Numbers of observed subjects, and the ticks that they belong to."""
+    times = rounded(observed.times)
+    rows = [
+        {"name": plain_text(_cut(name)), "numbers": numbers.tolist()}
+        for name, numbers in observed.numbers.items()
+    ]
+    longest = max(len(_cut(name)) for name in observed.numbers)  # on the screen, not in HTML
+    return {
+        "ticks": times,
+        "tickNames": [number(time) for time in times],
+        "observed": {"heading": HEADING, "rows": rows, "longest": longest},
+    }
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+
+
+def ratio_figure(name: str, times: Floats, ratio: Floats, bands: Bands, unit: str | None) -> Figure:
     """Ratio of two curves on a logarithmic scale, with a line at 1."""
     low = min(float(np.min(band[0])) for band in bands.values())
     high = max(float(np.max(band[1])) for band in bands.values())
@@ -74,7 +105,7 @@ def from_zero(
 def fan_figure(
     names: Sequence[str], times: Floats, medians: Sequence[Floats], bands: Sequence[Bands],
     unit: str | None,
-) -> dict[str, Any]:  # fmt: skip
+) -> Figure:  # fmt: skip
     """Forecast of the number of events up to each time."""
     series = [
         _series(name, times, median, band, k)
@@ -83,7 +114,7 @@ def fan_figure(
     return _figure(_time_label(unit), "number of events", series)
 
 
-def rootogram_figure(check: CountCheck) -> dict[str, Any]:
+def rootogram_figure(check: CountCheck) -> Figure:
     """Hanging rootogram of the counts per interval."""
     k = np.arange(len(check.observed))
     top = np.sqrt(check.expected)
@@ -109,7 +140,7 @@ def rootogram_figure(check: CountCheck) -> dict[str, Any]:
     }
 
 
-def pit_figure(check: CountCheck) -> dict[str, Any]:
+def pit_figure(check: CountCheck) -> Figure:
     """PIT histogram: flat if the model is right."""
     bins = len(check.pit)
     middle = (check.edges[:-1] + check.edges[1:]) / 2
@@ -129,7 +160,7 @@ def pit_figure(check: CountCheck) -> dict[str, Any]:
     }
 
 
-def rounded(values: Any) -> list[float]:
+def rounded(values: ArrayLike) -> list[float]:
     """Round to significant digits; what is not finite is None, which a plot leaves out."""
     return [
         float(f"{v:.{_DIGITS}g}") if np.isfinite(v) else None  # type: ignore[misc]
@@ -142,7 +173,7 @@ def plain_text(text: object) -> str:
     return escape(str(text), quote=False).replace("$", "&#36;")
 
 
-def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> dict[str, Any]:
+def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> Figure:
     return {
         "name": plain_text(name),
         "x": rounded(x),
@@ -152,7 +183,7 @@ def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> dict[s
     }
 
 
-def _figure(xlabel: str, ylabel: str, series: list[Any], **more: Any) -> dict[str, Any]:
+def _figure(xlabel: str, ylabel: str, series: list[Figure], **more: object) -> Figure:
     return {
         "kind": "curves",
         "xlabel": plain_text(xlabel),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from gp4c import __version__
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.model.kernels import KERNELS
 from gp4c.reporting.fit_rows import is_variational, posterior_sentence
-from gp4c.reporting.law_rows import has_free_weights
 
 PAPER = (
     "Ding, H., Lee, Y., Sato, I. and Sugiyama, M. (2018). Variational inference for Gaussian "
@@ -33,7 +32,7 @@ def method_paragraphs(models: Mapping[str, PanelEstimator], by: str | None) -> l
 
 def method_paragraph(model: PanelEstimator, by: str | None = None) -> str:
     """Describe how a fitted model was obtained, for a methods section."""
-    parts = [_model(model), _subjects(model), _choice(model)]
+    parts = [_model(model), model.effect_law_.method, _choice(model)]
     if isinstance(model, GaussianProcessModel):
         parts.append(posterior_sentence(model))
     parts.append(_covariates(model))
@@ -46,14 +45,8 @@ def method_paragraph(model: PanelEstimator, by: str | None = None) -> str:
 def _model(model: PanelEstimator) -> str:
     """The curve, and the law of counts where the estimator has a choice of it."""
     kernel = model.get_params().get("kernel")
-    text = model.method_text.format(kernel=KERNELS[kernel].title if kernel else "")
+    text = model.method_text.format(kernel=KERNELS[str(kernel)].title if kernel else "")
     return f"{text} {model.count_law_.method}" if "yes" in model.burst_options else text
-
-
-def _subjects(model: PanelEstimator) -> str:
-    if has_free_weights(model):
-        return "Each subject had a weight of its own, estimated from its counts."
-    return model.effect_law_.method
 
 
 def _choice(model: PanelEstimator) -> str:
@@ -81,3 +74,14 @@ def _covariates(model: PanelEstimator) -> str:
         "estimated together with the curve, with standard errors from a sandwich estimator over "
         "subjects."
     )
+
+
+def versions() -> Iterator[tuple[str, str]]:
+    """Versions of what computed the page."""
+    import platform
+    from importlib.metadata import version
+
+    yield "gp4c", __version__
+    yield "Python", platform.python_version()
+    for name in ("numpy", "scipy", "pandas", "plotly"):
+        yield name, version(name)

@@ -11,15 +11,24 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING
 
 from gp4c import __version__
+from gp4c.reporting.figures.observed_numbers import HEADING
+from gp4c.reporting.words import number
+
+if TYPE_CHECKING:
+    from gp4c.data.summaries.panel_table import PanelTable
+    from gp4c.reporting.figures.observed_numbers import ObservedNumbers
+    from gp4c.reporting.summary import ModelSummary
 
 
-def page(title: str, header: str, sections: Sequence[Section], content: dict[str, Any]) -> str:
+def page(
+    title: str, header: str, sections: Sequence[Section], content: Mapping[str, object]
+) -> str:
     """Assemble the report.
 
     Parameters
@@ -84,7 +93,7 @@ def asset(name: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-def embedded_json(value: Any) -> str:
+def embedded_json(value: object) -> str:
     """JSON that cannot end the element it stands in."""
     text = json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
@@ -155,6 +164,39 @@ def table(
         f'<div class="scroll"><table><caption>{escape(caption)}</caption>{head}'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def observed_table(observed: ObservedNumbers | None) -> str:
+    """Numbers of observed subjects, for those who do not see the figure."""
+    if observed is None:
+        return ""
+    rows = [
+        [number(time), *(f"{numbers[k]:,}" for numbers in observed.numbers.values())]
+        for k, time in enumerate(observed.times.tolist())
+    ]
+    return table(HEADING.capitalize(), ["time", *observed.numbers], rows, numbers=True)
+
+
+def group_table(described: PanelTable) -> str:
+    """Subjects, events, rates and covariates of the groups."""
+    header, rows = ["", *described.groups], described.texts()
+    notes = warning_box(described.remarks, "Note")
+    return table(described.title, header, rows, numbers=True) + notes
+
+
+def summary_table(summary: ModelSummary) -> str:
+    """The summary of a model, section by section."""
+    parts, section = [], ""
+    for row in summary.rows:
+        if row.section != section:
+            section = row.section
+            parts.append(
+                f'<tr class="section"><th colspan="2" scope="rowgroup">{escape(section)}</th></tr>'
+            )
+        parts.append(
+            f'<tr><th scope="row">{escape(row.quantity)}</th><td>{escape(row.text)}</td></tr>'
+        )
+    return f'<div class="scroll"><table><tbody>{"".join(parts)}</tbody></table></div>'
 
 
 def _cells(row: Sequence[str], numbers: bool) -> str:

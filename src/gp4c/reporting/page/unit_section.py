@@ -30,10 +30,10 @@ def units_section(
             continue
         ranking = model.unit_ranking(level=level)
         rows = [
-            [str(row.subject), percent(round(row.probability, 3)), estimate(row.effect),
-             f"{estimate(row.low)} to {estimate(row.high)}", str(row.events),
-             estimate(row.expected)]
-            for row in ranking.head(_ROWS).itertuples()
+            [str(row["subject"]), percent(round(row["probability"], 3)), estimate(row["effect"]),
+             f"{estimate(row['low'])} to {estimate(row['high'])}", str(row["events"]),
+             estimate(row["expected"])]
+            for row in ranking.head(_ROWS).to_dict("records")
         ]  # fmt: skip
         title = "Units most likely among the worst tenth" + (f", {by}: {name}" if by else "")
         header = [

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 
 import gp4c
 from classical_panels import panel_of, random_panel, random_rows, toy
-from gp4c.classical.homogeneous import HomogeneousPoisson
+from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
 from gp4c.classical.smoothed.local_em import LocalEM
 from gp4c.classical.step_functions.step import NPMLE
 from gp4c.exceptions import ConvergenceWarning, GP4CWarning, OutsideWindowError

@@ -118,7 +118,11 @@ def test_frailty_shares_out_the_weight_of_busy_patients(frailty, poisson):
     # with frailty in the model its own errors are about those of the sandwich
     table = frailty.effects_
     assert_allclose(table["se"], table["robust_se"], rtol=0.25)
-    assert np.all(np.sign(table["coefficient"]) == np.sign(poisson.effects_["coefficient"]))
+    # of those that are clearly not zero; the sign of the initial size is anybody's guess
+    clear = np.abs(table["z"]) > 2
+    assert clear.sum() == 2
+    signs, others = np.sign(table["coefficient"]), np.sign(poisson.effects_["coefficient"])
+    assert np.all((signs == others)[clear])
 
 
 def test_row_order_labels_and_processes_change_nothing(frailty):

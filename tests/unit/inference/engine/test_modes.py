@@ -5,7 +5,7 @@ import pytest
 from engine_tasks import COMBINATIONS, random_points, task_of, thiotepa, tiny_panel
 from numpy.testing import assert_allclose
 
-from gp4c.inference.engine.climb import carried_over, climb, move, tilt
+from gp4c.inference.engine.climb import Tilts, carried_over, climb, move, tilt
 from gp4c.inference.engine.components import Component
 from gp4c.inference.engine.lattice import find_modes
 
@@ -18,7 +18,7 @@ def test_a_climb_ends_where_no_direction_leads_up(law, effect):
     for mode in climb(land, starts, u, tol=1e-4, max_steps=60):
         assert mode.found
         at = land.derivatives(mode.x[:, None], np.array([mode.u]))
-        tilted = tilt(land, mode.x[:, None], np.array([mode.u]), np.array([mode.rho]), at)
+        tilted = tilt(land, mode.x[:, None], np.array([mode.u]), mode.tilt, at)
         step = np.linalg.solve(-tilted.hessian[0], tilted.gradient[0])
         assert 0.5 * tilted.gradient[0] @ step < 0.02  # nats still to gain; rules leave some noise
         assert np.linalg.eigvalsh(tilted.hessian[0]).max() < 0
@@ -27,12 +27,14 @@ def test_a_climb_ends_where_no_direction_leads_up(law, effect):
 def test_tilted_derivatives_are_those_of_the_moved_density():
     land, h = task_of(thiotepa(), "poisson", "gamma").landscape(np.log(0.15)), 1e-5
     x, u = random_points(land, 1)
-    rho = np.array([0.7])
-    at = tilt(land, x, u, rho, land.derivatives(x, u))
+    rng = np.random.default_rng(3)
+    axes, _ = np.linalg.qr(rng.standard_normal((land.size, land.size)))
+    tilts = Tilts(rng.random((1, land.size)), axes[None])
+    at = tilt(land, x, u, tilts, land.derivatives(x, u))
 
     def value(step):
-        moved = move(land, x, step[:, None], rho, u)
-        log_jacobian = -rho * land.size / 2 * moved[land.size]
+        moved = move(land, x, step[:, None], tilts, u)
+        log_jacobian = -tilts.trace / 2 * moved[land.size]
         return (land.log_density(moved, u) + log_jacobian)[0]
 
     steps = h * np.eye(land.dimension)

@@ -45,11 +45,6 @@ def test_the_transpose_is_the_adjoint(monkeypatch: pytest.MonkeyPatch, dense: bo
     )
 
 
-def test_rows_of_intermediate_results(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert maps(monkeypatch, dense=True)[1].largest == 2
-    assert maps(monkeypatch, dense=False)[1].largest == 3
-
-
 def test_intervals_mapped_often_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     grid = Grid.on(np.linspace(0.0, 1.0, 6), 9)
     values, weights = np.cos(grid.nodes), np.array([1.0, -2.0, 0.5])

@@ -13,6 +13,7 @@ import gp4c
 from gp4c.analysis.compare_groups import compare
 from gp4c.analysis.comparison_words import conclusions
 from gp4c.estimators.forecasts.count_forecast import forecast
+from gp4c.reporting.figures.observed_numbers import observed_numbers
 from gp4c.reporting.page.html_report import Report
 from gp4c.reporting.page.report_figures import from_zero
 from gp4c.reporting.page.report_method import method_paragraph
@@ -206,3 +207,28 @@ def test_a_fan_begins_with_no_events_where_the_forecast_does():
     assert drawn.tolist() == [10.0, 11.0, 12.0]
     assert middle.tolist() == [0, 3, 7]
     assert [edge.tolist() for edge in bands[0.5]] == [[0, 2, 6], [0, 4, 8]]
+
+
+def test_observed_subjects_stand_below_the_curves_of_groups(arms, visits):
+    report = Report(arms, visits, "arm")
+    html = report.html()
+    expected = observed_numbers({arm: visits.where(arm=arm) for arm in "ab"})
+    for figure in ("rate", "cumulative"):
+        shown = figures_of(html)["figures"][figure]
+        assert shown["ticks"] == expected.times.tolist()
+        rows = {row["name"]: row["numbers"] for row in shown["observed"]["rows"]}
+        assert rows == {name: numbers.tolist() for name, numbers in expected.numbers.items()}
+    assert html.count("<caption>Subjects observed</caption>") == 2
+    off = Report(arms, visits, "arm", observed=False).html()
+    assert "observed" not in figures_of(off)["figures"]["rate"]
+    assert "Subjects observed" not in off
+
+
+def test_one_curve_has_no_numbers_below(html):
+    assert "observed" not in figures_of(html)["figures"]["rate"]
+
+
+def test_groups_are_described_in_the_data_section(arms, visits):
+    html = Report(arms, visits, "arm").html()
+    for row in visits.table("arm").texts():
+        assert all(f">{cell}<" in html for cell in row)

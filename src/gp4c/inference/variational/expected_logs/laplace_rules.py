@@ -12,6 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.model.quadrature import gauss_legendre
+
 FloatArray = NDArray[np.float64]
 
 # Panels of the general rule in y = ln t, after the panel 0 <= t <= 1. The number of Gauss-Legendre
@@ -84,7 +86,7 @@ def concentration_limit(tol: float) -> float:
 
 
 def _legendre(start: float, stop: float, n_nodes: float) -> tuple[FloatArray, FloatArray]:
-    node, weight = np.polynomial.legendre.leggauss(max(3, int(np.ceil(n_nodes))))
+    node, weight = gauss_legendre(max(3, int(np.ceil(n_nodes))))
     half = 0.5 * (stop - start)
     return start + half * (1.0 + node), half * weight
 

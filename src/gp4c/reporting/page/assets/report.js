@@ -3,6 +3,8 @@
 (function () {
   const content = JSON.parse(document.getElementById("figures").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  // pixels from the axis down to the numbers of observed subjects, and from line to line
+  const BELOW = 48, LINE = 20;
   let level = content.level;
 
   function css(name) {
@@ -59,6 +61,26 @@
     return [Math.log10(Math.min(...shown, 1) / 1.1), Math.log10(Math.max(top, 1) * 1.1)];
   }
 
+  // numbers of observed subjects, a line for each group below the ticks they belong to
+  function below(figure) {
+    if (!figure.observed) return [];
+    const plain = { yref: "paper", y: 0, yanchor: "top", showarrow: false };
+    const notes = [{ ...plain, xref: "paper", x: 0, xanchor: "left", yshift: -BELOW, text: figure.observed.heading }];
+    figure.observed.rows.forEach((row, index) => {
+      const font = { color: css("--series-" + (index % 7)) };
+      const line = { ...plain, yshift: -BELOW - LINE * (index + 1), font: font };
+      notes.push({ ...line, xref: "paper", x: 0, xanchor: "right", xshift: -16, text: row.name });
+      figure.ticks.forEach((time, k) => notes.push({ ...line, xref: "x", x: time, xanchor: "center", text: row.numbers[k] }));
+    });
+    return notes;
+  }
+
+  function margin(figure) {
+    const rows = figure.observed ? figure.observed.rows : [];
+    const longest = figure.observed ? figure.observed.longest : 0;
+    return { l: Math.max(60, 8.5 * longest + 24), r: 15, t: 15, b: rows.length ? BELOW + LINE * (rows.length + 1) + 10 : 50 };
+  }
+
   function layout(figure) {
     const ink = css("--ink"), grid = css("--grid"), muted = css("--muted");
     const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: muted, tickcolor: muted, automargin: true };
@@ -70,11 +92,11 @@
     }));
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, family: getComputedStyle(document.body).fontFamily, size: 14 },
-      margin: { l: 60, r: 15, t: 15, b: 50 }, hovermode: figure.kind === "bars" ? "closest" : "x unified", shapes: shapes,
+      margin: margin(figure), annotations: below(figure), hovermode: figure.kind === "bars" ? "closest" : "x unified", shapes: shapes,
       hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: ink } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: css("--accent") },
       legend: { orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0 }, bargap: 0.1, dragmode: "zoom", uirevision: "keep the zoom",
-      xaxis: { ...axis, title: { text: figure.xlabel }, showgrid: false, tickvals: figure.ticks, ticktext: figure.tickNames, range: figure.range },
+      xaxis: { ...axis, title: { text: figure.xlabel, standoff: figure.observed ? 8 : undefined }, showgrid: false, tickvals: figure.ticks, ticktext: figure.tickNames, range: figure.range },
       yaxis: { ...axis, title: { text: figure.ylabel }, range: heights(figure), type: figure.log ? "log" : "linear", tickvals: figure.yticks, ticktext: figure.yticks },
     };
   }
@@ -93,7 +115,9 @@
     document.querySelectorAll("[data-level]").forEach((span) => { span.textContent = percent(level); });
     return Promise.all(Object.entries(content.figures).map(([id, figure]) => {
       const traces = figure.kind === "bars" ? barTraces(figure) : curveTraces(figure);
-      return Plotly.react(document.getElementById(id), traces, layout(figure), config);
+      const place = document.getElementById(id);
+      if (figure.observed) place.style.height = "calc(24rem + " + LINE * (figure.observed.rows.length + 1) + "px)";
+      return Plotly.react(place, traces, layout(figure), config);
     })).then(() => { document.documentElement.dataset.drawn = level; });
   }
 

@@ -1,0 +1,1 @@
+"""Trials before they begin: their power, and how many subjects they need."""

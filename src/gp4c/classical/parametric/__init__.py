@@ -1,0 +1,1 @@
+"""Rates with a formula: constant, power law and log-linear."""

@@ -1,0 +1,1 @@
+"""Commands for before there are data: simulated panels, the power of trials."""

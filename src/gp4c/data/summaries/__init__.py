@@ -1,0 +1,1 @@
+"""What a panel holds: a summary of all of it, a table by groups of subjects."""

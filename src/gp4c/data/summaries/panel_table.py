@@ -1,0 +1,311 @@
+"""Subjects, visits, events, rates and covariates by group: the first table of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.checks import few_digits, unknown_name
+from gp4c.data.ordering import natural_key
+from gp4c.data.summaries.panel_summary import html_table, subject_totals
+from gp4c.exceptions import PanelDataError
+from gp4c.plain import per, printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.data.panel import PanelCounts
+
+Floats: TypeAlias = NDArray[np.float64]
+#: name of a statistic -> its value
+Cell: TypeAlias = dict[str, float]
+
+#: name of the column of everybody
+ALL = "all"
+#: more groups, or levels of a covariate, are more likely a wrong column
+MOST_GROUPS, MOST_LEVELS = 20, 12
+LEVEL = 0.95
+_RANGE, _DEVIATION = "median (range)", "mean (sd)"
+ABOUT_RATES = (
+    "rates have 95% intervals from the differences between subjects (jackknife, t quantiles, "
+    "logarithmic scale); Poisson intervals would be too narrow where subjects differ or events "
+    "come in bursts"
+)
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One quantity of all groups.
+
+    Attributes
+    ----------
+    quantity : str
+    cells : tuple of dict
+        Statistics of each group, by name.
+    text : callable
+        How a cell is written.
+    detail : str
+        Which statistics a cell shows.
+    """
+
+    quantity: str
+    cells: tuple[Cell, ...]
+    text: Callable[[Cell], str]
+    detail: str = ""
+
+    @property
+    def label(self) -> str:
+        """Quantity and statistics, as they are printed."""
+        return f"{self.quantity}, {self.detail}" if self.detail else self.quantity
+
+
+@dataclass(frozen=True)
+class PanelTable:
+    """What a panel holds, by group; printing gives a table.
+
+    Attributes
+    ----------
+    title : str
+    groups : tuple of str
+        Columns; the last one is everybody.
+    rows : tuple of TableRow
+    remarks : tuple of str
+        How to read it.
+    """
+
+    title: str
+    groups: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    remarks: tuple[str, ...] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per quantity and statistic (n, median, low, high, ...), one column per group."""
+        import pandas as pd
+
+        lines = [
+            [row.quantity, name, *(cell[name] for cell in row.cells)]
+            for row in self.rows
+            for name in row.cells[0]
+        ]
+        return pd.DataFrame(lines, columns=["quantity", "statistic", *self.groups])
+
+    def texts(self) -> list[list[str]]:
+        """Rows as they are printed: the quantity, then a cell for each group."""
+        return [[row.label, *(row.text(cell) for cell in row.cells)] for row in self.rows]
+
+    def __str__(self) -> str:
+        lines = [["", *self.groups], *self.texts()]
+        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+        rows = [
+            "  ".join([f"  {line[0]:<{widths[0]}}", *map(str.rjust, line[1:], widths[1:])])
+            for line in lines
+        ]
+        notes = (fill(f"Note: {remark}", 80, subsequent_indent="  ") for remark in self.remarks)
+        return printable("\n".join([self.title, *rows, *notes]))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title, ["", *self.groups], self.texts(), self.remarks)
+
+
+def tabulate(panel: PanelCounts, by: str | None = None) -> PanelTable:
+    """Describe each group of subjects, and all of them."""
+    codes, names = group_codes(panel, by)
+    everybody = np.ones(panel.n_subjects, dtype=bool)
+    masks = [*(codes == k for k in range(len(names))), everybody] if by else [everybody]
+    rows = [*_observed(panel, masks), *_described(panel, by, masks)]
+    between = panel._interval_covariates
+    varying = () if between is None else tuple(map(str, between.columns))
+    left_out = (
+        (f"not in the table, as they vary within subjects: {', '.join(varying)}",)
+        if varying
+        else ()
+    )
+    title = f"Panel by {by}" if by else "Panel"
+    taken = ("quantity", "statistic", ALL)
+    groups = (*(f"{by}: {g}" if str(g) in taken else str(g) for g in names), ALL)
+    return PanelTable(title, groups, tuple(rows), (ABOUT_RATES, *left_out))
+
+
+def group_codes(panel: PanelCounts, by: str | None) -> tuple[NDArray[np.intp], list[object]]:
+    """Group of each subject, and the groups' names in their natural order."""
+    if by is None:
+        return np.zeros(panel.n_subjects, dtype=np.intp), []
+    import pandas as pd
+
+    table, between = panel.covariates, panel._interval_covariates
+    if by not in table.columns:
+        if between is not None and by in between.columns:
+            raise PanelDataError(f"{by!r} varies within subjects, so it cannot group them")
+        raise PanelDataError(
+            f"there is no covariate {by!r} to group by; {unknown_name(by, list(table.columns))}"
+        )
+    missing = table.index[table[by].isna()].tolist()
+    if missing:
+        raise PanelDataError(
+            f"{by!r} is missing for subject {missing[0]!r} ({len(missing)} in all)"
+        )
+    column = table[by]
+    levels = sorted(column.unique().tolist(), key=natural_key)
+    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
+        levels = [level for level in column.dtype.categories if level in levels]
+    if len(levels) > MOST_GROUPS:
+        raise PanelDataError(
+            f"{by!r} has {len(levels)} different values; a table has at most {MOST_GROUPS} groups"
+        )
+    place = {level: k for k, level in enumerate(levels)}
+    return np.array([place[value] for value in column], dtype=np.intp), levels
+
+
+# -- what was observed ----------------------------------------------------------------------
+
+
+def _observed(panel: PanelCounts, masks: list[NDArray[np.bool_]]) -> Iterator[TableRow]:
+    index, n = panel.subject_index, panel.n_subjects
+    length = panel.stop - panel.start
+    followed = np.asarray(np.bincount(index, length, n), dtype=np.float64)
+    visits = np.asarray(np.bincount(index, minlength=n), dtype=np.float64)
+    totals, risk = subject_totals(panel)
+    unit = f" ({panel.time_unit})" if panel.time_unit else ""
+
+    def row(
+        name: str,
+        cell: Callable[[NDArray[np.bool_]], Cell],
+        text: Callable[[Cell], str],
+        detail: str = "",
+    ) -> TableRow:
+        return TableRow(name, tuple(cell(mask) for mask in masks), text, detail)
+
+    yield row("subjects", lambda m: {"n": float(m.sum())}, _count)
+    yield row(f"follow-up, total{unit}", lambda m: {"total": followed[m].sum()}, _amount)
+    yield row(f"follow-up per subject{unit}", lambda m: spread(followed[m]), _median, _RANGE)
+    if not np.array_equal(followed, risk):
+        yield row("exposure times length, total", lambda m: {"total": risk[m].sum()}, _amount)
+    yield row("intervals per subject", lambda m: spread(visits[m]), _median, _RANGE)
+    yield row(f"length of intervals{unit}", lambda m: spread(length[m[index]]), _median, _RANGE)
+    yield row("events", lambda m: {"n": totals[m].sum()}, _count)
+    yield row("events per subject", lambda m: moments(totals[m]), _mean, _DEVIATION)
+    yield row("subjects without events", lambda m: share(totals[m] == 0), _share)
+    rate = f"rate {per(panel.time_unit)}"
+    yield row(rate, lambda m: rate_interval(totals[m], risk[m]), _estimate, "95% interval")
+
+
+def rate_interval(totals: Floats, risk: Floats, level: float = LEVEL) -> Cell:
+    r"""Rate of a group and an interval that any differences between subjects leave right.
+
+    .. math:: \hat\rho = \frac{\sum m_k}{\sum R_k}, \qquad
+              s^2 = \frac{K - 1}{K} \sum_k \Bigl(\frac{m_k - \hat\rho R_k}{\sum R - R_k}\Bigr)^2 ,
+
+    the jackknife's variance of ρ̂ over subjects; the interval is ρ̂ exp(± t s/ρ̂) with Student's
+    quantile of K − 1 degrees of freedom. Not defined for one subject, nor without events.
+    """
+    from scipy.special import stdtrit
+
+    n, time = len(totals), risk.sum()
+    rate = float(totals.sum() / time)
+    if n < 2 or rate == 0:
+        return {"estimate": rate, "low": np.nan, "high": np.nan}
+    change = (totals - rate * risk) / (time - risk)
+    error = np.sqrt((n - 1) / n * (change**2).sum())
+    factor = np.exp(stdtrit(n - 1, (1 + level) / 2) * error / rate)
+    return {"estimate": rate, "low": float(rate / factor), "high": float(rate * factor)}
+
+
+def spread(values: Floats) -> Cell:
+    """Median and range."""
+    return {
+        "median": float(np.median(values)),
+        "low": float(values.min()),
+        "high": float(values.max()),
+    }
+
+
+def moments(values: Floats) -> Cell:
+    """Mean and standard deviation of the values that are known."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return {"mean": np.nan, "sd": np.nan}
+    return {
+        "mean": float(known.mean()),
+        "sd": float(known.std(ddof=1)) if len(known) > 1 else np.nan,
+    }
+
+
+def share(chosen: NDArray[np.bool_]) -> Cell:
+    """How many, and which share."""
+    return {"n": float(chosen.sum()), "share": float(chosen.mean())}
+
+
+# -- covariates -----------------------------------------------------------------------------
+
+
+def _described(
+    panel: PanelCounts, by: str | None, masks: list[NDArray[np.bool_]]
+) -> Iterator[TableRow]:
+    table = panel.covariates
+    for name in table.columns:
+        if name != by:
+            yield from _covariate(str(name), table[name], masks)
+
+
+def _covariate(
+    name: str, column: pd.Series[Any], masks: list[NDArray[np.bool_]]
+) -> Iterator[TableRow]:
+    """Mean and deviation of a number; counts of the levels of anything else."""
+    from pandas.api.types import is_bool_dtype, is_numeric_dtype
+
+    missing = column.isna().to_numpy(dtype=bool)
+    if is_numeric_dtype(column) and not is_bool_dtype(column):
+        values: Floats = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+        yield TableRow(name, tuple(moments(values[m]) for m in masks), _mean, _DEVIATION)
+    else:
+        texts = column.astype(str).to_numpy()
+        levels = sorted(set(texts[~missing]), key=natural_key)
+        if len(levels) > MOST_LEVELS:
+            cells = tuple({"n": float(len(set(texts[m & ~missing])))} for m in masks)
+            yield TableRow(f"{name}, different values", cells, _count)
+            levels = []
+        for level in levels:
+            chosen = (texts == level) & ~missing
+            yield TableRow(f"{name}: {level}", tuple(share(chosen[m]) for m in masks), _share)
+    if missing.any():
+        yield TableRow(f"{name}, missing", tuple(share(missing[m]) for m in masks), _share)
+
+
+# -- how cells are written ------------------------------------------------------------------
+
+
+def _count(cell: Cell) -> str:
+    return f"{cell['n']:,.0f}"
+
+
+def _amount(cell: Cell) -> str:
+    total = cell["total"]
+    return f"{total:,.0f}" if total >= 1000 else few_digits(total)
+
+
+def _median(cell: Cell) -> str:
+    return f"{few_digits(cell['median'])} ({few_digits(cell['low'])} to {few_digits(cell['high'])})"
+
+
+def _mean(cell: Cell) -> str:
+    if np.isnan(cell["mean"]):
+        return "–"
+    deviation = "–" if np.isnan(cell["sd"]) else f"{cell['sd']:.3g}"
+    return f"{cell['mean']:.3g} ({deviation})"
+
+
+def _share(cell: Cell) -> str:
+    return f"{cell['n']:,.0f} ({100 * cell['share']:.0f}%)"
+
+
+def _estimate(cell: Cell) -> str:
+    if np.isnan(cell["low"]):
+        return f"{cell['estimate']:.3g} (–)"
+    return f"{cell['estimate']:.3g} ({cell['low']:.3g} to {cell['high']:.3g})"
