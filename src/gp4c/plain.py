@@ -29,8 +29,10 @@ def singular(unit: str) -> str:
     return unit[:-1] if unit.endswith("s") else unit
 
 
-def per(unit: str | None) -> str:
-    """What a rate is counted per: ``per month``."""
+def per(unit: str | None, usage: str | None = None) -> str:
+    """What a rate is counted per: ``per month``, or ``per hour of usage``."""
+    if usage:
+        return f"per {singular(usage)} of usage"
     return f"per {singular(unit)}" if unit else "per unit of time"
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.visit_cells import group_sums
+from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.base import Numbers, PanelEstimator
 from gp4c.estimators.inputs import check_panel
 from gp4c.exceptions import GP4CWarning
@@ -48,6 +49,7 @@ class PlugInEstimator(PanelEstimator):
 
     saved: ClassVar[Mapping[str, kinds.Check]] = {
         "time_at_risk_": kinds.number(), "residual_": kinds.Sometimes(kinds.ANY_NUMBER),
+        "histories_": kinds.Sometimes(kinds.result("SubjectHistories")),
     }  # fmt: skip
 
     #: events that the floor of a score spreads over the whole observed time
@@ -90,6 +92,7 @@ class PlugInEstimator(PanelEstimator):
         self.subjects_ = np.asarray(panel.subjects, dtype=object)
         counts = panel.count.astype(np.float64)
         self.subject_totals_ = group_sums(panel.subject_index, counts, panel.n_subjects)
+        self.histories_ = SubjectHistories.of(panel)
         self.data_summary_ = {
             "n_subjects": panel.n_subjects,
             "n_intervals": panel.n_intervals,

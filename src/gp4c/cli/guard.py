@@ -21,7 +21,7 @@ USER_ERROR = 2
 # arguments of the library that have an option of the same name, where a message advises them
 _ARGUMENT = re.compile(
     r"(read_panel takes|pass|with|such as|of visits|\.\.\.,) "
-    r"(subject|start|stop|count|time|exposure|delimiter|decimal|encoding)="
+    r"(subject|start|stop|count|time|exposure|usage|end|delimiter|decimal|encoding)="
 )
 
 
@@ -90,6 +90,6 @@ def _show_warning(
 ) -> None:
     """Print our own warnings as one line; leave the others to Python's format."""
     if issubclass(category, GP4CWarning):
-        print(f"gp4c: warning: {printable(str(message))}", file=sys.stderr)
+        print(f"gp4c: warning: {printable(in_options(str(message)))}", file=sys.stderr)
     else:
         print(warnings.formatwarning(message, category, filename, lineno, line), file=sys.stderr)

@@ -17,8 +17,10 @@ from gp4c.cli.compare import compare
 from gp4c.cli.datasets import datasets
 from gp4c.cli.describe import describe
 from gp4c.cli.fit import fit
+from gp4c.cli.fleet.backtesting import backtest
 from gp4c.cli.fleet.forecast import forecast
 from gp4c.cli.fleet.trend import trend
+from gp4c.cli.fleet.units import units
 from gp4c.cli.guard import guarded
 from gp4c.cli.planning.power import power
 from gp4c.cli.planning.simulate import simulate
@@ -28,7 +30,8 @@ from gp4c.cli.reproduce import reproduce
 
 #: every command, in the order of the help text
 COMMANDS: tuple[Callable[..., Any], ...] = (
-    describe, trend, fit, compare, report, predict, forecast, power, datasets, simulate,
+    describe, trend, fit, compare, report, predict, forecast, units, backtest, power, datasets,
+    simulate,
     reproduce,
 )  # fmt: skip
 

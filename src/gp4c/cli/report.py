@@ -115,8 +115,9 @@ def _from_table(
 def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, Any]:
     if to is None:
         return {}
-    from gp4c.cli.fleet.forecast import exposure_of, fan
+    from gp4c.cli.fleet.forecast import fan
     from gp4c.cli.options.saved_fits import shown, time_of
+    from gp4c.estimators.forecasts.fleet_inputs import default_subjects
 
     found = {}
     for name, model in models.items():
@@ -124,8 +125,8 @@ def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, A
         if not end < stop:
             last = shown(model, end)
             raise typer.BadParameter(f"--forecast-to must be after the data, which end at {last}")
-        exposure = exposure_of(model, "all", None)
-        found[name] = fan(model, end, stop, "all", random_state=seed, exposure=exposure)
+        whom = default_subjects(model, None) or "all"
+        found[name] = fan(model, end, stop, whom, random_state=seed)
     return found
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import few_digits, plural
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray, SubjectData, take_rows
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gp4c.data.summaries.panel_summary import PanelSummary
     from gp4c.data.summaries.panel_table import PanelTable
     from gp4c.data.tables.frames import IntoTable
+    from gp4c.data.tables.service import ServiceRecord
     from gp4c.data.timeaxis import Moment, Window
 
 
@@ -43,7 +44,12 @@ class PanelCounts(SubjectData):
         The half-open intervals.
     count : (n_intervals,) int array
     exposure : (n_intervals,) float array
-        Units at risk in the interval, 1 unless given.
+        Units at risk in the interval, 1 unless given; usage per unit of time if the panel was
+        read with a column of usage.
+    usage : str or None
+        What rates are counted per, if that is not time: the name of the column of usage.
+    end : (n_subjects,) float array
+        When each subject went out of service; NaN while it is in service.
     window : (float, float)
         Where the intensity is defined; subsets keep it.
     time_unit : str or None
@@ -76,6 +82,9 @@ class PanelCounts(SubjectData):
         stop: str = "stop",
         count: str = "count",
         exposure: str | None = None,
+        usage: str | None = None,
+        end: str | None = None,
+        clock: str = "time",
         window: Window | None = None,
         time_unit: str | None = None,
         origin: Moment | None = None,
@@ -89,7 +98,15 @@ class PanelCounts(SubjectData):
         subject, start, stop, count : str
             Names of the columns. Times are numbers, dates, timestamps or durations.
         exposure : str, optional
-            Column of units at risk in the interval (or hours run per unit of time); 1 if absent.
+            Column of units at risk during the interval (times its length); 1 if absent.
+        usage : str, optional
+            Column of the amount of use *in* the interval (hours run, kilometres), in place of
+            `exposure`: rates are per unit of usage.
+        end : str, optional
+            Column of the times when subjects went out of service (empty while in service), or of
+            yes and no (yes: at the last visit).
+        clock : {"time", "usage"}
+            "usage": each subject's time is its usage so far.
         window : pair of times, optional
             Must contain every interval; default (smallest start, largest stop).
         time_unit : str, optional
@@ -117,6 +134,9 @@ class PanelCounts(SubjectData):
             table_of(data),
             names={"subject": subject, "start": start, "stop": stop, "count": count},
             exposure=exposure,
+            usage=usage,
+            end=end,
+            clock=clock,
             window=window,
             time_unit=time_unit,
             origin=origin,
@@ -136,6 +156,9 @@ class PanelCounts(SubjectData):
         cumulative: bool = False,
         since_entry: bool = False,
         exposure: str | None = None,
+        usage: str | None = None,
+        end: str | None = None,
+        clock: str = "time",
         window: Window | None = None,
         time_unit: str | None = None,
         missing: str = "error",
@@ -157,7 +180,7 @@ class PanelCounts(SubjectData):
             Count time from each subject's entry: the origin, or its first visit.
         exposure : str, optional
             Column of units at risk since the last visit.
-        window, time_unit
+        usage, end, clock, window, time_unit
             As in :meth:`from_frame`.
         missing : {"error", "drop"}
             ``"drop"``: a visit without a count leaves a gap; without a total (``cumulative``) it
@@ -177,6 +200,9 @@ class PanelCounts(SubjectData):
             table_of(data),
             names={"subject": subject, "time": time, "count": count},
             exposure=exposure,
+            usage=usage,
+            end=end,
+            clock=clock,
             origin=origin,
             cumulative=cumulative,
             since_entry=since_entry,
@@ -191,19 +217,16 @@ class PanelCounts(SubjectData):
     def concat(cls, panels: Iterable[PanelCounts]) -> Self:
         """Join panels; intervals of subjects with the same label are put together.
 
-        Parameters
-        ----------
-        panels : iterable of PanelCounts
-            With the same time unit and origin.
-
-        Returns
-        -------
-        PanelCounts
-            On the smallest window that contains all windows.
+        They must have the same time unit and origin; the window contains all windows.
         """
-        from gp4c.data.tables.join_panels import join_panels
+        from gp4c.data.summaries.panel_summary import joined_rows
 
-        return join_panels(cls, list(panels))
+        parts = list(panels)
+        frame, options, same = joined_rows(parts)
+        joined = cls.from_frame(frame, **options)
+        if joined.service is not None:
+            same["service"] = replace(joined.service, usage=parts[0].usage)
+        return joined._like(**same)
 
     @classmethod
     def _from_arrays(
@@ -220,10 +243,11 @@ class PanelCounts(SubjectData):
         interval_covariates: pd.DataFrame | None = None,
         time_origin: object = None,
         notes: Sequence[str] = (),
+        service: ServiceRecord | None = None,
     ) -> Self:
         """Trusted constructor: arrays known to obey every rule, in any order of rows.
 
-        ``covariates`` has one row per entry of ``subjects``, in that order; its index is ignored.
+        ``covariates`` and ``service`` are in the order of ``subjects``; an index is ignored.
         """
         labels = label_array(subjects)
         index = np.asarray(subject_index, dtype=np.intp)
@@ -234,6 +258,7 @@ class PanelCounts(SubjectData):
             rank[by_label] = np.arange(len(labels))
             labels, index = labels[by_label], rank[index]
             covariates = None if covariates is None else covariates.iloc[by_label]
+            service = None if service is None else service.take(by_label)
         rows = row_order(index, begin)
         pick: Any = slice(None) if rows is None else rows
         end = np.asarray(stop, dtype=np.float64)[pick]
@@ -251,6 +276,7 @@ class PanelCounts(SubjectData):
             time_unit=time_unit,
             time_origin=time_origin,
             notes=tuple(notes),
+            service=service,
             _covariates=_some_columns(covariates),
             _interval_covariates=_some_columns(
                 None if interval_covariates is None else interval_covariates.iloc[pick]
@@ -268,6 +294,7 @@ class PanelCounts(SubjectData):
             stop=self.stop[rows],
             count=self.count[rows],
             exposure=self.exposure[rows],
+            service=None if self.service is None else self.service.take(positions),
             _covariates=None if self._covariates is None else self._covariates.iloc[positions],
             _interval_covariates=None if between is None else between.iloc[rows],
         )
@@ -360,31 +387,17 @@ class PanelCounts(SubjectData):
     def to_frame(self) -> pd.DataFrame:
         """One row per subject and interval, with the covariates; :meth:`from_frame` reads it.
 
-        There is a column ``exposure`` only if some exposure is not 1.
+        There is a column ``exposure`` only if some exposure is not 1, or ``usage`` in its place if
+        the panel was read with one, and ``end`` only if some subject is out of service.
         """
-        import pandas as pd
+        from gp4c.data.summaries.panel_summary import panel_rows
 
-        table = pd.DataFrame(
-            {
-                "subject": self.subjects[self.subject_index],
-                "start": self.start,
-                "stop": self.stop,
-                "count": self.count,
-            }
-        )
-        if np.any(self.exposure != 1.0):
-            table["exposure"] = self.exposure
-        subject_level = self.covariates.iloc[self.subject_index].reset_index(drop=True)
-        return pd.concat([table, subject_level, self.interval_covariates], axis=1)
+        return panel_rows(self)
 
     def __repr__(self) -> str:
-        low, high = (few_digits(t) for t in self.window)
-        unit = f" {self.time_unit}" if self.time_unit else ""
-        return (
-            f"<PanelCounts: {plural(self.n_subjects, 'subject')}, "
-            f"{plural(self.n_intervals, 'interval')}, {plural(self.n_events, 'event')}, "
-            f"window ({low}, {high}){unit}>"
-        )
+        from gp4c.data.summaries.panel_summary import panel_line
+
+        return panel_line(self)
 
     def _repr_html_(self) -> str:
         from gp4c.data.summaries.panel_summary import panel_html

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.events import RecurrentEvents
+from gp4c.data.tables.service import ServiceRecord
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -40,6 +41,8 @@ class SubjectHistories:
     mean_expected : (K,), optional
         Expected counts so far, where the spans were not kept: R is then its posterior mean and
         the effects are drawn independently of the curve.
+    service : ServiceRecord, optional
+        Who is out of service, and how much each subject was used of late.
     """
 
     subjects: LabelArray
@@ -54,6 +57,7 @@ class SubjectHistories:
     row_exposure: Floats
     row_count: Floats
     mean_expected: Floats | None = None
+    service: ServiceRecord | None = None
 
     @classmethod
     def without_spans(
@@ -90,10 +94,11 @@ class SubjectHistories:
         )
         first = np.flatnonzero(~goes_on)
         last = np.append(first[1:], len(owner)) - 1
-        return cls(
+        known = cls(
             data.subjects, totals, owner[first], data.start[first], data.stop[last],
             data.exposure[first], *cls._counted(data),
         )  # fmt: skip
+        return replace(known, service=data.service)
 
     @staticmethod
     def _counted(data: PanelCounts) -> tuple[Any, ...]:
@@ -122,6 +127,9 @@ class SubjectHistories:
             np.concatenate([part.row_stop for part in parts]),
             np.concatenate([part.row_exposure for part in parts]),
             np.concatenate([part.row_count for part in parts]),
+            service=ServiceRecord.joined(
+                [part.service for part in parts], [len(part.subjects) for part in parts]
+            ),
         )
 
     def take(self, positions: Indices) -> SubjectHistories:
@@ -136,6 +144,20 @@ class SubjectHistories:
             self.row_start[rows], self.row_stop[rows], self.row_exposure[rows],
             self.row_count[rows],
             None if self.mean_expected is None else self.mean_expected[positions],
+            None if self.service is None else self.service.take(positions),
+        )  # fmt: skip
+
+    @property
+    def end(self) -> Floats:
+        """When each subject went out of service; NaN while it is in service."""
+        return np.full(len(self.subjects), np.nan) if self.service is None else self.service.end
+
+    def without_rows(self) -> SubjectHistories:
+        """The same without the rows that have events: only totals, and when subjects were seen."""
+        none = np.zeros(0)
+        return replace(
+            self, row_subject=np.zeros(0, dtype=np.intp), row_start=none, row_stop=none,
+            row_exposure=none, row_count=none,
         )  # fmt: skip
 
     def positions(self, labels: Sequence[object]) -> Indices:

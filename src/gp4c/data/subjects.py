@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from gp4c.data.tables.service import ServiceRecord
+
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 IndexArray = NDArray[np.intp]
@@ -39,6 +41,7 @@ class SubjectData(ABC):
     time_unit: str | None
     time_origin: pd.Timestamp | None
     notes: tuple[str, ...]
+    service: ServiceRecord | None = None
     _covariates: pd.DataFrame | None
 
     #: how users build one
@@ -98,6 +101,16 @@ class SubjectData(ABC):
     def n_subjects(self) -> int:
         """Number of subjects."""
         return len(self.subjects)
+
+    @property
+    def usage(self) -> str | None:
+        """What usage is counted in; None if rates are per unit of time."""
+        return None if self.service is None else self.service.usage
+
+    @property
+    def end(self) -> FloatArray:
+        """When each subject went out of service; NaN while it is in service."""
+        return np.full(self.n_subjects, np.nan) if self.service is None else self.service.end
 
     @property
     def shape(self) -> tuple[int]:

@@ -21,6 +21,7 @@ from gp4c.exceptions import NoIntensityError, NotFittedError, OutsideWindowError
 from gp4c.files import kinds
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from sklearn.utils import Tags
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from gp4c.data.subject_histories import SubjectHistories
     from gp4c.data.subjects import LabelArray
     from gp4c.data.tables.sources import PanelSource
-    from gp4c.estimators.forecasts.count_forecast import Forecast, ForecastOptions, Subjects
+    from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Subjects
+    from gp4c.estimators.forecasts.forecast_result import Forecast
     from gp4c.estimators.regression.covariate_effects import CovariateEffects
     from gp4c.model.laws import CountLaw, SubjectEffect
     from gp4c.parts import ModelSummary, PlotOptions
@@ -87,7 +89,8 @@ class PanelEstimator:
     can_bootstrap: ClassVar[bool] = False
     saved: ClassVar[Mapping[str, kinds.Check]] = {
         "window_": kinds.window, "time_unit_": kinds.maybe(kinds.TEXT),
-        "time_origin_": kinds.Sometimes(kinds.maybe(kinds.date)), "effect_": kinds.effect,
+        "time_origin_": kinds.Sometimes(kinds.maybe(kinds.date)),
+        "usage_": kinds.Sometimes(kinds.maybe(kinds.TEXT)), "effect_": kinds.effect,
         "frailty_shape_": kinds.number(positive=True, infinite=True),
         "subjects_": kinds.labels("K"), "subject_totals_": kinds.array("K"),
         "subject_effects_": kinds.Sometimes(kinds.maybe(kinds.array("K"))),
@@ -112,6 +115,7 @@ class PanelEstimator:
     fit_check_: OwnCheck | None = None
     n_left_out_: int = 0
     time_origin_: str | None = None  # of models that were saved before there was one
+    usage_: str | None = None  # what rates are per, if not time
     law_: str = "poisson"
     dispersion_: float = 1.0  # of models without bursts
     effective_draws_: float | None = None  # of models without weighted draws
@@ -266,7 +270,7 @@ class PanelEstimator:
         """Remember the unit of time of the data, and the date that time 0 stands for."""
         from gp4c.data.timeaxis import as_moment
 
-        self.time_unit_ = data.time_unit
+        self.time_unit_, self.usage_ = data.time_unit, data.usage
         self.time_origin_ = None if data.time_origin is None else str(as_moment(data.time_origin))
 
     # -- what a fit says about itself ----------------------------------------------------------
@@ -339,14 +343,15 @@ class PanelEstimator:
         self,
         start: ArrayLike,
         stop: ArrayLike,
-        subjects: Subjects = None,
+        subjects: Subjects = "auto",
         level: float = 0.9,
         **options: Unpack[ForecastOptions],
     ) -> Forecast:
         """Predictive distribution of the counts in (start, stop].
 
-        For a new subject, for named ones given what was seen of them, or for ``"all"``. The
-        options are those of :func:`gp4c.estimators.forecasts.count_forecast.forecast`.
+        For a new subject (None), for named ones given what was seen of them, for those in service
+        (``"active"``) or for ``"all"``. The options are those of
+        :func:`gp4c.estimators.forecasts.count_forecast.forecast`.
         """
         from gp4c.estimators.forecasts.count_forecast import forecast
 
@@ -364,6 +369,18 @@ class PanelEstimator:
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:
         """The panel with the effects of covariates, if the model has any, in its exposure."""
         return panel
+
+    def unit_ranking(
+        self, worst: float = 0.1, level: float = 0.95, *, n_draws: int = 4000
+    ) -> pd.DataFrame:
+        """Units by the probability that they are among the worst; a frame, worst first.
+
+        See :func:`gp4c.analysis.unit_ranking.unit_ranking`.
+        """
+        self._check_fitted()
+        ranking = import_module("gp4c.analysis.unit_ranking").unit_ranking
+        table: pd.DataFrame = ranking(self, worst, level, n_draws=n_draws)
+        return table
 
     # -- showing --------------------------------------------------------------------------
     # Reporting stands after estimators in the house; these calls reach it by name, so that no
@@ -436,9 +453,9 @@ def _same(value: object, default: object) -> bool:
 
 
 def average_exposure(model: PanelEstimator) -> float:
-    """Units at risk of the subjects of a fit, averaged over time; 1 if they are not known."""
+    """Units at risk of the subjects of a fit, averaged over time; 1 if not known, or with usage."""
     known = model.data_summary_
     at_risk, observed = known.get("exposure_time", 0.0), known.get("observed_time", 0.0)
-    if not observed or abs(at_risk - observed) <= 1e-9 * observed:
+    if model.usage_ is not None or not observed or abs(at_risk - observed) <= 1e-9 * observed:
         return 1.0
     return at_risk / observed

@@ -11,6 +11,7 @@ from gp4c.files.kinds import (
     LABEL_TYPES,
     TEXT,
     Check,
+    Sometimes,
     array,
     dict_of,
     index,
@@ -29,6 +30,7 @@ RESULTS = {
     "Posterior": "gp4c.posterior.sparse_posterior",
     "SubjectHistories": "gp4c.data.subject_histories",
     "OwnCheck": "gp4c.posterior.own_check",
+    "ServiceRecord": "gp4c.data.tables.service",
     "CurveDraws": "gp4c.posterior.draws",
     "CurveGroup": "gp4c.posterior.draws",
     "RateRows": "gp4c.classical.parametric.rate_fit",
@@ -67,6 +69,10 @@ FIELDS: dict[str, dict[str, Check]] = {
         "span_start": array("P"), "span_stop": array("P"), "span_exposure": array("P"),
         "row_subject": index("J", into="K"), "row_start": array("J"), "row_stop": array("J"),
         "row_exposure": array("J"), "row_count": array("J"), "mean_expected": maybe(array("K")),
+        "service": Sometimes(maybe(result("ServiceRecord"))),
+    },
+    "ServiceRecord": {
+        "end": array("K", nan=True), "usage_rate": maybe(array("K")), "usage": maybe(TEXT),
     },
     "RateRows": {
         "count": array("J"), "start": array("J"), "stop": array("J"), "exposure": array("J"),

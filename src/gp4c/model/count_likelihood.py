@@ -187,18 +187,25 @@ class CountLikelihood:
         return result
 
     def effect_draws(
-        self, row: Floats, owner: Floats, params: Floats, rng: np.random.Generator
+        self,
+        row: Floats,
+        owner: Floats,
+        params: Floats,
+        rng: np.random.Generator,
+        times: int = 1,
     ) -> Floats:
-        """υ of each owner given its counts, one for every draw of the curve, (O, S)."""
+        """υ of each owner given its counts, `times` for every draw of the curve, (O, S · times)."""
         cells, (psi, theta) = self.cells, self.split(params)
+        result = np.ones((len(owner), owner.shape[1] * times))
         if not self.effect.varies:
-            return np.ones_like(owner)
-        result = np.empty_like(owner)
-        exposure = self.law.hazard(theta)[0] * owner[self._easy]
+            return result
+        exposure = np.repeat(self.law.hazard(theta)[0] * owner[self._easy], times, axis=1)
         power = cells.owner_power[self._easy][:, None]
-        result[self._easy] = self.effect.draw(psi, power, exposure, rng)
+        every = np.repeat(psi, times, axis=1)
+        result[self._easy] = self.effect.draw(every, power, exposure, rng)
         if len(cells.hard):
-            result[cells.hard] = self.integral.draw(row, owner[cells.hard], psi, theta, rng)
+            hard = owner[cells.hard]
+            result[cells.hard] = self.integral.draw(row, hard, psi, theta, rng, times)
         return result
 
     # -- derivatives ----------------------------------------------------------------------------

@@ -258,22 +258,31 @@ class EffectIntegral:
         return np.asarray((weight * np.exp(y)).sum(axis=0))
 
     def draw(
-        self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rng: np.random.Generator
+        self,
+        row: Floats,
+        owner: Floats,
+        psi: Floats,
+        theta: Floats,
+        rng: np.random.Generator,
+        times: int = 1,
     ) -> Floats:
-        """υ of each hard subject given its counts, (H, S).
+        """υ of each hard subject given its counts, (H, S · times): `times` draws of each law.
 
         Each node of a close rule has its share of the mass, spread evenly in y around the node.
         """
         y, weight = self.law_of_effect(row, owner, psi, theta, DRAWS)
-        ends = np.cumsum(weight, axis=0)
-        u = rng.random(ends.shape[1:])
-        index = np.minimum((ends < u).sum(axis=0), len(ends) - 1)[None]
-        share = np.take_along_axis(weight, index, axis=0)
-        before = np.take_along_axis(ends, index, axis=0) - share
-        part = np.clip((u - before) / np.maximum(share, 1e-300), 0.0, 1.0)
-        step = np.take_along_axis(np.gradient(y, axis=0), index, axis=0)
-        middle = np.take_along_axis(y, index, axis=0)
-        return np.asarray(np.exp(middle + (part - 0.5) * step)[0])
+        ends, steps = np.cumsum(weight, axis=0), np.gradient(y, axis=0)
+        result = np.empty((*ends.shape[1:], times))
+        for k in range(times):
+            u = rng.random(ends.shape[1:])
+            index = np.minimum((ends < u).sum(axis=0), len(ends) - 1)[None]
+            share = np.take_along_axis(weight, index, axis=0)
+            before = np.take_along_axis(ends, index, axis=0) - share
+            part = np.clip((u - before) / np.maximum(share, 1e-300), 0.0, 1.0)
+            step = np.take_along_axis(steps, index, axis=0)
+            middle = np.take_along_axis(y, index, axis=0)
+            result[..., k] = np.exp(middle + (part - 0.5) * step)[0]
+        return result.reshape(len(result), -1)
 
     def law_of_effect(
         self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rule: Rule

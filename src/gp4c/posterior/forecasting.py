@@ -122,8 +122,3 @@ def count_cdf(
     else:
         value = gammaincc(n + 1.0, np.maximum(mean, 0.0))
     return np.asarray(np.where(np.asarray(count) < 0, 0.0, value))
-
-
-def count_quantile(draws: NDArray[np.int64], p: float) -> NDArray[np.int64]:
-    """Smallest count with at least probability p at or below it, over the first axis."""
-    return np.asarray(np.quantile(draws, p, axis=0, method="inverted_cdf"))

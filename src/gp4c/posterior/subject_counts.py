@@ -167,10 +167,11 @@ class SubjectCounts:
         params: Floats,
         rng: np.random.Generator,
         beta: Floats | None = None,
+        times: int = 1,
     ) -> Floats:
-        """υ of each subject given its counts, (K, S)."""
+        """υ of each subject given its counts, (K, S · times): `times` for each draw."""
         _, row, owner = self._split(integrals, beta)
-        return self.likelihood.effect_draws(row, owner, params, rng)
+        return self.likelihood.effect_draws(row, owner, params, rng, times)
 
     def effect_nodes(
         self, integrals: Floats, params: Floats, beta: Floats | None = None

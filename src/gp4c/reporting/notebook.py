@@ -15,7 +15,7 @@ from gp4c.reporting.words import estimate, moment, number, percent
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
     from gp4c.estimators.base import PanelEstimator
-    from gp4c.estimators.forecasts.count_forecast import Forecast
+    from gp4c.estimators.forecasts.forecast_result import Forecast
 
 #: rows of a table in a notebook
 _MOST_ROWS = 20

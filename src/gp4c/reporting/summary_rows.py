@@ -10,10 +10,10 @@ import numpy as np
 
 from gp4c.classical.smoothed.local_em import LocalEM
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.base import PanelEstimator, average_exposure
+from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import effect_text, has_effects, references
-from gp4c.reporting.figures.curves import AT_EXPOSURE, N_POINTS, Curves, bands_of
+from gp4c.reporting.figures.curves import N_POINTS, Curves, at_exposure, bands_of
 from gp4c.reporting.fit_rows import check_rows, fit_rows, is_variational
 from gp4c.reporting.law_rows import law_rows, length_scale_range
 from gp4c.reporting.row import Row
@@ -48,7 +48,9 @@ def _data_rows(model: PanelEstimator) -> Iterator[Row]:
             yield Row(section, key[2:], f"{known[key]:,}", int(known[key]))
     at_risk = known.get("exposure_time")
     unit = model.time_unit_
-    if at_risk is not None:
+    if at_risk is not None and model.usage_ is not None:
+        yield Row(section, "usage", duration(at_risk, model.usage_, 4), float(at_risk))
+    elif at_risk is not None:
         yield Row(section, "time at risk", duration(at_risk, unit, 4), float(at_risk))
     low, high = model.window_
     text = f"{number(low, 4)} to {number(high, 4)} {unit or '(unit of time not stated)'}"
@@ -79,11 +81,7 @@ def _result_rows(model: PanelEstimator, level: float, curves: Curves | None) -> 
 
 def _for_whom(model: PanelEstimator) -> str:
     who = "at average covariates" if has_effects(model) else "per subject"
-    return who + _at_exposure(model)
-
-
-def _at_exposure(model: PanelEstimator) -> str:
-    return AT_EXPOSURE if average_exposure(model) != 1.0 else ""
+    return who + at_exposure(model)
 
 
 def _effect_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
@@ -111,7 +109,8 @@ def _rate_rows(
     """Average, lowest and highest rate of the window."""
     unit, (start, end) = model.time_unit_, model.window_
     average = total / (end - start)
-    said = f"{estimate(average)} {per(unit)}{_at_exposure(model)}"
+    exposed = "" if model.usage_ is not None else at_exposure(model)
+    said = f"{estimate(average)} {per(unit, model.usage_)}{exposed}"
     yield Row(section, "average rate", said, average)
     yield from _crude_row(model, section, average)
     times = np.linspace(start, end, N_POINTS)
@@ -144,7 +143,9 @@ def _crude_row(model: PanelEstimator, section: str, average: float) -> Iterator[
         return
     word = "lower" if crude < average else "higher"
     own = crude if expected is None else float(np.sum(expected)) / at_risk
-    text = f"{estimate(crude)} {per(model.time_unit_)} (events by time at risk), {word} because "
+    risk = "time at risk" if model.usage_ is None else "usage"
+    rate = f"{estimate(crude)} {per(model.time_unit_, model.usage_)}"
+    text = f"{rate} (events by {risk}), {word} because "
     yield Row(section, "crude rate", text + _why_crude(model, crude, average, own), crude)
 
 
@@ -176,7 +177,8 @@ def _curve_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
         share = model.variance_ / level if level > 0 else math.nan
         yield Row(
             section, "prior of the rate",
-            f"mean {number(level)} {per(unit)}; {share:.0%} of it is variation over time", level,
+            f"mean {number(level)} {per(unit, model.usage_)}; {share:.0%} of it is variation over "
+            "time", level,
         )  # fmt: skip
         if is_variational(model):
             yield Row(section, "inducing inputs", str(model.n_inducing_), int(model.n_inducing_))

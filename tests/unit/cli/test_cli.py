@@ -356,6 +356,10 @@ def test_every_command_has_help_with_an_example_that_runs(command, workplace):
         fast = {"hyper": "optimize", "effect": None, "bursts": False}
         adjusted = gp4c.GP4C(formula="treatment", **fast).fit(gp4c.load_dataset("bladder"))
         adjusted.save("adjusted/fit.json")
+    if any("fleet/" in example for example in examples):
+        (workplace / "fleet").mkdir()
+        fleet = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        fleet.save("fleet/fit.json")
     assert [run(example).exit_code for example in examples] == [0] * len(examples) != []
     usage = run(f"{command.__name__} --help")
     assert usage.exit_code == 0

@@ -11,7 +11,6 @@ from gp4c.data.subject_histories import SubjectHistories
 from gp4c.model.kernels import KERNELS
 from gp4c.posterior.forecasting import (
     count_cdf,
-    count_quantile,
     expected_integrals,
     integral_draws,
 )
@@ -81,13 +80,6 @@ def test_count_laws_agree_with_scipy(shape):
         a, b = shape + seen, shape + expected
         theirs = stats.nbinom(a, b / (b + mean)).cdf(n)
     assert_allclose(count_cdf(n, mean, shape, seen, expected), theirs, **CLOSED_FORM)
-
-
-def test_quantiles_are_counts_with_enough_probability_at_or_below():
-    draws = np.array([0, 0, 1, 1, 1, 2, 2, 3, 7, 9])
-    assert [int(count_quantile(draws, p)) for p in (0.05, 0.2, 0.21, 0.5, 0.9, 0.95)] == [
-        0, 0, 1, 1, 7, 9,
-    ]  # fmt: skip
 
 
 def test_histories_join_neighbouring_intervals_and_keep_gaps():

@@ -70,6 +70,18 @@ def test_draws_of_effects_follow_their_law(panel):
     assert np.all(np.abs(draws.mean(axis=1) - mean) < 4.5 * errors + 2e-3 * mean)
 
 
+def test_several_draws_of_one_law_follow_it_and_stand_together(panel):
+    counts = SubjectCounts.of(panel, LAWS["bursts"], EFFECTS["gamma"])
+    rate = np.array([0.1, 0.4])
+    integrals = np.outer(counts.stop - counts.start, rate)
+    params = np.repeat(np.log([[0.7], [2.3]]), 2, axis=1)
+    draws = counts.effect_draws(integrals, params, np.random.default_rng(0), times=20_000)
+    for s, part in enumerate(np.split(draws, 2, axis=1)):
+        _, mean = brute(panel, "bursts", "gamma", rate[s], 0.7, 2.3)
+        errors = part.std(axis=1) / np.sqrt(20_000)
+        assert np.all(np.abs(part.mean(axis=1) - mean) < 4.5 * errors + 2e-3 * mean)
+
+
 def test_covariates_multiply_the_rate(panel):
     law, effect = LAWS["bursts"], EFFECTS["gamma"]
     z = np.linspace(-1, 1, panel.n_subjects)[panel.subject_index][:, None]

@@ -51,7 +51,6 @@ class GrowthModel(GrowthCurve):
         "bootstrap_": kinds.Sometimes(kinds.dict_of(kinds.array("B", "two"))),
         "dispersion_": kinds.Sometimes(kinds.number(positive=True)),
         "law_": kinds.Sometimes(kinds.law),
-        "histories_": kinds.Sometimes(kinds.result("SubjectHistories")),
         "subject_effect_errors_": kinds.Sometimes(kinds.maybe(kinds.array("K"))),
     }  # fmt: skip
 

@@ -28,7 +28,6 @@ from gp4c.classical.parametric.rate_fit import (
 )
 from gp4c.classical.parametric.rate_profile import profile_level
 from gp4c.classical.plug_in import Floats
-from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.base import Numbers
 from gp4c.estimators.fit_warnings import look_back, warn_if_overdispersed, warn_of_misfit
 from gp4c.estimators.inputs import check_choice, check_level
@@ -114,7 +113,6 @@ class HomogeneousPoisson(BootstrapEstimator):
         "bootstrap_": kinds.Sometimes(kinds.dict_of(kinds.array("B"))),
         "dispersion_": kinds.Sometimes(kinds.number(positive=True)),
         "counted_": kinds.Sometimes(kinds.result("RateRows")), "law_": kinds.Sometimes(kinds.law),
-        "histories_": kinds.Sometimes(kinds.result("SubjectHistories")),
         "subject_effect_errors_": kinds.Sometimes(kinds.array("K")),
     }  # fmt: skip
 
@@ -193,7 +191,6 @@ class HomogeneousPoisson(BootstrapEstimator):
         """What a fit with bursts leaves behind besides."""
         self.dispersion_ = 1.0 + found.excess
         self.law_ = "bursts" if found.excess > 0.0 else "poisson"
-        self.histories_ = SubjectHistories.of(panel)
         self.counted_ = _counted(self._rows)
         if self.effect is not None:
             expected = found.rate * panel.exposure * (panel.stop - panel.start)

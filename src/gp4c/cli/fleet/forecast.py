@@ -1,9 +1,9 @@
-"""``gp4c forecast``: how many events to expect in a window to come."""
+"""``gp4c forecast``: how many events to expect in a window to come, and how many parts to stock."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,12 +14,7 @@ from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
 from gp4c.cli.progress import working
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import ArrayLike
-
-    from gp4c.estimators.base import Floats, PanelEstimator
-    from gp4c.estimators.forecasts.count_forecast import Forecast, ForecastOptions, Subjects
+    from gp4c.estimators.forecasts.forecast_result import Forecast
 
 #: times of the fan
 _FAN_POINTS = 24
@@ -40,9 +35,26 @@ def forecast(
         str | None,
         typer.Option("--from", metavar="TIME", help="Its start; the end of the data if absent."),
     ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            metavar="STEP",
+            help="Divide it: a length of time, or day, week, month, quarter, year.",
+        ),
+    ] = None,
     subjects: Annotated[
         list[str] | None,
-        typer.Option(help="new, all (their sum), or a label; may be repeated."),
+        typer.Option(
+            help="new, active (the sum of those in service), all (of everybody), or a label; may "
+            "be repeated. If absent active, or new where nobody went out of service."
+        ),
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="Every subject of active or all by itself.")
+    ] = False,
+    new_units: Annotated[int, typer.Option(min=0, help="Planned additions to active or all.")] = 0,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When they enter; the start if absent.")
     ] = None,
     covariate: CovariateOption = None,
     exposure: Annotated[
@@ -50,6 +62,19 @@ def forecast(
         typer.Option(
             metavar="UNITS|last",
             help="Units at risk of each subject; if absent as last observed, 1 for a new one.",
+        ),
+    ] = None,
+    usage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AMOUNT|last",
+            help="Usage per unit of time, for fits with --usage; if absent as of late.",
+        ),
+    ] = None,
+    service: Annotated[
+        float | None,
+        typer.Option(
+            min=0.01, max=0.9999, help="Say how many parts are enough with this probability."
         ),
     ] = None,
     level: Annotated[
@@ -64,137 +89,161 @@ def forecast(
 ) -> None:
     """Forecast the number of events in a window, with an interval, from a saved fit.
 
-    Prints the forecast; with --out also writes forecast.csv and a fan plot.
+    Prints the forecast; with --out also writes forecast.csv, a plot, and with
+    --service stock.csv.
 
     Times are numbers, or dates such as 2024-01-31 where the data had dates.
 
     Example: gp4c forecast results/fit.json --from 9 --to 12
 
-    Example: gp4c forecast adjusted/fit.json --to 60 --covariate treatment=thiotepa
+    Example: gp4c forecast fleet/fit.json --to 60 --every 1 --service 0.95
     """
     model = open_fit(fit)
     first = float(model.window_[1]) if start is None else time_of(model, start, "--from")
     stop = time_of(model, to, "--to")
     check_order(model, first, stop)
     asked = _asked(model, subjects)
-    options: ForecastOptions = {"beyond": beyond.value, "random_state": seed}
+    options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
     options["covariates"] = _new_subject(model, asked, covariate)
-    options["exposure"] = exposure_of(model, asked, exposure)
+    options["exposure"] = amount_of(exposure, "--exposure")
+    options["usage"] = amount_of(usage, "--usage")
+    options["new_units"] = new_units
+    options["at"] = None if at is None else time_of(model, at, "--at")
     with working("forecasting", quiet=as_json):
-        found = ask_forecast(model, first, stop, asked, level, **options)
-        typer.echo(_json(found) if as_json else _text(found))
+        found = ask_forecast(model, first, stop, asked, each=each, every=_step(every), **options)
+        typer.echo(_json(found, service) if as_json else _text(found, service))
         if out is None:
             return
-        written = write_all(out, _writers(model, first, stop, asked, found, level, options))
+        written = write_all(out, _writers(model, found, options, service))
     say_written(written)
 
 
-def _new_subject(
-    model: PanelEstimator, asked: Subjects, covariate: list[str] | None
-) -> dict[str, object] | None:
-    """Covariates of a new subject; known ones keep their own."""
+def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
+    """Chosen covariates; the others are average for a new subject, known ones keep theirs."""
     chosen = chosen_covariates(model, covariate)
     if asked is None:
         say_averages(model, chosen)
-    elif chosen is not None:
-        raise typer.BadParameter("--covariate is for a new subject; those of the fit keep theirs")
     return chosen
 
 
-def exposure_of(model: PanelEstimator, asked: Subjects, text: str | None) -> float | str:
-    """Units at risk: as asked, else those that known subjects had last."""
+def amount_of(text: str | None, option: str) -> float | str | None:
+    """Units at risk, or usage per unit of time, as given."""
     from gp4c.exceptions import PanelDataError
 
-    if text is None:
-        kept = model.histories_
-        known = asked is not None and kept is not None and len(kept.span_stop)
-        return "last" if known else 1.0
     try:
-        return text if text == "last" else float(text)
+        return text if text is None or text == "last" else float(text)
     except ValueError:
-        raise PanelDataError(f"--exposure takes a number or last; found {text!r}") from None
+        raise PanelDataError(f"{option} takes a number or last; found {text!r}") from None
 
 
-def ask_forecast(
-    model: PanelEstimator,
-    start: ArrayLike,
-    stop: ArrayLike,
-    subjects: Subjects,
-    level: float = 0.9,
-    **options: Unpack[ForecastOptions],
-) -> Forecast:
+def _step(text: str | None) -> float | str | None:
+    """How long the windows are: a number, or the name of a period."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
     """Forecast; what the model cannot do is said in one line."""
     from gp4c.estimators.forecasts.count_forecast import forecast as forecast_counts
     from gp4c.exceptions import PanelDataError
 
     try:
-        return forecast_counts(model, start, stop, subjects, level, **options)
+        return forecast_counts(model, start, stop, subjects, **options)
     except (KeyError, ValueError) as error:
         raise PanelDataError(str(error.args[0])) from None
 
 
-def _asked(model: PanelEstimator, subjects: list[str] | None) -> Subjects:
-    """Turn texts into None (a new subject), "all" or labels of the fit, which may be numbers."""
-    if not subjects or subjects == ["new"]:
+def _asked(model: Any, subjects: list[str] | None) -> Any:
+    """Turn texts into None (a new subject), "active", "all" or labels, which may be numbers."""
+    from gp4c.estimators.forecasts.fleet_inputs import default_subjects
+
+    if not subjects:
+        return default_subjects(model, None)
+    if subjects == ["new"]:
         return None
-    if subjects == ["all"]:
-        return "all"
-    known = {str(label): label for label in model.subjects_.tolist()}
+    if subjects in (["all"], ["active"]):
+        return subjects[0]
+    labels = model.subjects_ if model.histories_ is None else model.histories_.subjects
+    known = {str(label): label for label in labels.tolist()}
     return [known.get(text, text) for text in subjects]
 
 
-def _text(found: Forecast) -> str:
+def _text(found: Forecast, service: float | None) -> str:
     """The forecast in at most 80 columns."""
     import textwrap
 
+    text = _in_options(str(found))
+    if service is not None:
+        text += f"\n{_stock_text(found, service)}"
     return "\n".join(
-        line if len(line) <= 80 else "\n".join(textwrap.wrap(line, 80))
-        for line in _in_options(str(found)).split("\n")
+        line if len(line) <= 80 else "\n".join(textwrap.wrap(line, 80)) for line in text.split("\n")
     )
 
 
-def _json(found: Forecast) -> str:
+def _stock_text(found: Forecast, service: float) -> str:
+    """How many parts are enough, in a sentence or a short table."""
+    from gp4c.estimators.forecasts.forecast_result import SHOWN_ROWS
+
+    table = found.stock(service)
+    chance = f"with probability {100 * service:g}%"
+    if len(table) == 1:
+        return f"{table['stock'].iloc[0]} parts are enough {chance}."
+    if found.time_origin is not None:
+        table = table.drop(columns=["start", "stop"])
+    totals = table[table["subject"] == "total"].tail(1) if len(table) > SHOWN_ROWS else table[:0]
+    shown = table.head(SHOWN_ROWS).to_string(index=False, float_format=lambda x: f"{x:.4g}")
+    lines = [f"Parts that are enough {chance}:", shown]
+    if len(totals):
+        lines.append(f"… and {len(table) - SHOWN_ROWS:,} more rows: --out writes all of them")
+        lines.append(f"In all {totals['stock'].iloc[0]} parts are enough {chance}.")
+    return "\n".join(lines)
+
+
+def _json(found: Forecast, service: float | None) -> str:
     import json
 
     from gp4c import __version__
 
-    rows = json.loads(found.to_frame().to_json(orient="records", double_precision=15))
-    document = {"gp4c": __version__, "forecasts": rows, "note": _in_options(found.note)}
+    def rows(table: Any) -> Any:
+        return json.loads(table.to_json(orient="records", double_precision=15))
+
+    document = {"gp4c": __version__, "forecasts": rows(found.to_frame())}
+    document["note"] = _in_options(found.note)
+    if service is not None:
+        document |= {"service": service, "stock": rows(found.stock(service))}
     return json.dumps(document, indent=2)
 
 
 def _in_options(text: str) -> str:
-    return text.replace('beyond="hold"', "--beyond hold")
+    for argument, option in (
+        ('beyond="hold"', "--beyond hold"),
+        ('subjects="active"', "--subjects active"),
+        ('subjects="all"', "--subjects all"),
+        ("to_frame() has all of them", "--out writes all of them"),
+    ):
+        text = text.replace(argument, option)
+    return text
 
 
 def _writers(
-    model: PanelEstimator,
-    start: float,
-    stop: float,
-    asked: Subjects,
-    found: Forecast,
-    level: float,
-    options: ForecastOptions,
+    model: Any, found: Forecast, options: dict[str, Any], service: float | None
 ) -> dict[str, Writer]:
     from gp4c.reporting.csv_tables import write_csv
+    from gp4c.reporting.figures.plot_style import save_plot
 
     files: dict[str, Writer] = {"forecast.csv": lambda path: write_csv(found.to_frame(), path)}
-    if not isinstance(asked, list):
-        files["forecast.png"] = lambda path: _draw_fan(
-            path, model, start, stop, asked, level, options
-        )
+    if service is not None:
+        files["stock.csv"] = lambda path: write_csv(found.stock(service), path)
+    if found.draws.ndim == 1 and not isinstance(found.subjects, list):
+        files["forecast.png"] = lambda path: _draw_fan(path, model, found, options)
+    else:
+        files["forecast.png"] = lambda path: save_plot(found.plot, path)
     return files
 
 
-def _draw_fan(
-    path: Path,
-    model: PanelEstimator,
-    start: float,
-    stop: float,
-    asked: Subjects,
-    level: float,
-    options: ForecastOptions,
-) -> None:
+def _draw_fan(path: Any, model: Any, found: Forecast, options: dict[str, Any]) -> None:
     """The number of events from the start to each time."""
     import numpy as np
 
@@ -202,27 +251,22 @@ def _draw_fan(
     from gp4c.reporting.figures.plot_style import save_plot
     from gp4c.reporting.figures.subject_plots import plot_fan
 
-    times, found = fan(model, start, stop, asked, level, **options)
+    start, stop = float(found.start[0]), float(found.stop[0])
+    times, many = fan(model, start, stop, found.subjects, **options)
     tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}
-    quantiles = {round(p, 6): np.append(0, found.quantile(p)) for p in tails}
+    quantiles = {round(p, 6): np.append(0, many.quantile(p)) for p in tails}
     times = np.append(start, times)  # with no events yet
-    label = "events of a new subject" if asked is None else "events of all subjects"
+    whose = {None: "a new subject", "active": "subjects in service"}
+    label = f"events of {whose.get(found.subjects, 'all subjects')}"  # type: ignore[arg-type]
     save_plot(
         lambda ax: plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label),
         path,
     )
 
 
-def fan(
-    model: PanelEstimator,
-    start: float,
-    stop: float,
-    asked: Subjects,
-    level: float = 0.9,
-    **options: Unpack[ForecastOptions],
-) -> tuple[Floats, Forecast]:
+def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
     """Forecasts from `start` to each of a row of times, jointly."""
     import numpy as np
 
     times = np.linspace(start, stop, _FAN_POINTS + 1)[1:]
-    return times, ask_forecast(model, np.full_like(times, start), times, asked, level, **options)
+    return times, ask_forecast(model, np.full_like(times, start), times, asked, **options)

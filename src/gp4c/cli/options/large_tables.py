@@ -41,7 +41,7 @@ PATIENCE = 20
 #: options of a table that make sense only for a file that is read whole
 _WHOLE = (
     "origin", "time", "cumulative", "since_entry", "delimiter", "decimal", "encoding", "by",
-    "formula",
+    "formula", "usage", "end", "clock",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 _COLUMNS = "Columns (usual names are recognised)"
 _READING = "Reading"
+
+
+class Clock(StrEnum):
+    """What curves are over."""
+
+    TIME = "time"
+    USAGE = "usage"
+
 
 FileArgument: TypeAlias = Annotated[
     str,
@@ -46,6 +55,26 @@ TimeOption: TypeAlias = Annotated[
 ]
 ExposureOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Units at risk, 1 if absent.", rich_help_panel=_COLUMNS)
+]
+UsageOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Amount of use in the interval (hours run, km): rates are per unit of it.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+EndOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--end", help="When subjects went out of service, or yes and no.", rich_help_panel=_COLUMNS
+    ),
+]
+ClockOption: TypeAlias = Annotated[
+    Clock,
+    typer.Option(
+        help="What curves are over: time, or each subject's usage so far.",
+        rich_help_panel=_READING,
+    ),
 ]
 CumulativeOption: TypeAlias = Annotated[
     bool,
@@ -114,6 +143,9 @@ class TableOptions:
     count: CountOption = None
     time: TimeOption = None
     exposure: ExposureOption = None
+    usage: UsageOption = None
+    end: EndOption = None
+    clock: ClockOption = Clock.TIME
     cumulative: CumulativeOption = False
     since_entry: SinceEntryOption = False
     origin: OriginOption = None
@@ -128,6 +160,7 @@ class TableOptions:
         """Return the arguments of :func:`gp4c.read_panel`, without ``missing``."""
         options = asdict(self)
         del options["drop_missing"]
+        options["clock"] = None if self.clock is Clock.TIME else self.clock.value
         if self.window is not None:
             options["window"] = tuple(_number_or_text(time) for time in self.window)
         return options

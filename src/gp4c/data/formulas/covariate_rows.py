@@ -72,6 +72,13 @@ def last_rows(panel: PanelCounts) -> NDArray[np.intp]:
     return np.searchsorted(panel.subject_index, np.arange(panel.n_subjects), side="right") - 1
 
 
+def last_covariates(design: FormulaDesign, panel: PanelCounts) -> pd.DataFrame:
+    """The columns of a formula at each subject's last row, (n_subjects, columns)."""
+    table = _table(panel, tuple(design.columns))
+    rows = last_rows(panel) if table.per_interval else np.arange(panel.n_subjects)
+    return table.frame.iloc[rows].reset_index(drop=True)
+
+
 @dataclass(frozen=True)
 class _Table:
     """Columns of a formula, one row per subject or, if some vary within subjects, per interval."""
@@ -141,6 +148,7 @@ def _without_missing(panel: PanelCounts, names: Sequence[str]) -> PanelCounts:
         stop=panel.stop[rows],
         count=panel.count[rows],
         exposure=panel.exposure[rows],
+        service=None if panel.service is None else panel.service.take(kept),
         notes=(*panel.notes, note),
         _covariates=None if panel._covariates is None else panel._covariates.iloc[kept],
         _interval_covariates=None if between is None else between.iloc[np.flatnonzero(rows)],

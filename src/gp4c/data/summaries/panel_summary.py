@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.checks import few_digits, plural, shown_number
-from gp4c.plain import printable
+from gp4c.exceptions import PanelDataError
+from gp4c.plain import per, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +77,7 @@ def summarise(panel: PanelCounts) -> PanelSummary:
     quantities = _layout(panel) | {
         "events": panel.n_events,
         "time observed": float(np.sum(panel.stop - panel.start)),
-        "exposure": float(risk.sum()),
+        panel.usage or "exposure": float(risk.sum()),
         "rate": float(totals.sum() / risk.sum()),
         "share of zero counts": float(np.mean(panel.count == 0)),
         "largest count": int(panel.count.max()),
@@ -87,9 +88,71 @@ def summarise(panel: PanelCounts) -> PanelSummary:
         "covariates": _listed(panel._covariates),
         "interval covariates": _listed(panel._interval_covariates),
     }
-    unit = panel.time_unit or "unit of time"
-    title = f"Panel of {plural(panel.n_subjects, 'subject')} (rate per {_singular(unit)})"
+    rate = per(panel.time_unit, panel.usage)
+    title = f"Panel of {plural(panel.n_subjects, 'subject')} (rate {rate})"
     return PanelSummary(title, quantities, (*_remark(statistic, len(totals)), *panel.notes))
+
+
+def panel_rows(panel: PanelCounts) -> pd.DataFrame:
+    """One row per subject and interval, with the covariates."""
+    import pandas as pd
+
+    columns: dict[str, Any] = {
+        "subject": panel.subjects[panel.subject_index],
+        "start": panel.start,
+        "stop": panel.stop,
+        "count": panel.count,
+    }
+    if panel.usage is not None:
+        columns["usage"] = panel.exposure * (panel.stop - panel.start)
+    elif np.any(panel.exposure != 1.0):
+        columns["exposure"] = panel.exposure
+    if np.any(np.isfinite(panel.end)):
+        columns["end"] = panel.end[panel.subject_index]
+    subject_level = panel.covariates.iloc[panel.subject_index].reset_index(drop=True)
+    return pd.concat([pd.DataFrame(columns), subject_level, panel.interval_covariates], axis=1)
+
+
+def panel_line(panel: PanelCounts) -> str:
+    """A panel in one line."""
+    low, high = (few_digits(t) for t in panel.window)
+    unit = f" {panel.time_unit}" if panel.time_unit else ""
+    return (
+        f"<PanelCounts: {plural(panel.n_subjects, 'subject')}, "
+        f"{plural(panel.n_intervals, 'interval')}, {plural(panel.n_events, 'event')}, "
+        f"window ({low}, {high}){unit}>"
+    )
+
+
+def joined_rows(
+    parts: Sequence[PanelCounts],
+) -> tuple[pd.DataFrame, dict[str, Any], dict[str, Any]]:
+    """Rows of several panels, how to read them, and what a panel of them has besides."""
+    import pandas as pd
+
+    if not parts:
+        raise PanelDataError("there is no panel to join")
+    if len({(part.time_unit, part.time_origin, part.usage) for part in parts}) > 1:
+        said = ", ".join(
+            f"{p.time_unit!r} since {p.time_origin or 0}" + (f" per {p.usage}" if p.usage else "")
+            for p in parts
+        )
+        raise PanelDataError(f"panels to join must agree in time unit and origin; found {said}")
+    frames = [part.to_frame() for part in parts]
+    options: dict[str, Any] = {}
+    if any("exposure" in frame for frame in frames):
+        options["exposure"] = "exposure"
+        frames = [f.assign(exposure=p.exposure) for f, p in zip(frames, parts, strict=True)]
+    roles = ("usage", "end")
+    options |= {role: role for role in roles if any(role in frame for frame in frames)}
+    low, high = zip(*(part.window for part in parts), strict=True)
+    same = {
+        "window": (min(low), max(high)),
+        "time_unit": parts[0].time_unit,
+        "time_origin": parts[0].time_origin,
+        "notes": tuple(dict.fromkeys(note for part in parts for note in part.notes)),
+    }
+    return pd.concat(frames, ignore_index=True), options, same
 
 
 def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
@@ -110,6 +173,7 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
         "interval length": _spread(panel.stop - panel.start),
         "gaps": gaps,
         "subjects with gaps": gapped,
+        **_out_of_service(panel),
         "late entries": int(np.sum(entry > panel.window[0])),
         "window": f"({low}, {high})",
         "time unit": panel.time_unit or "not stated",
@@ -182,8 +246,9 @@ def _listed(frame: pd.DataFrame | None) -> str:
     return "none" if frame is None else ", ".join(str(name) for name in frame.columns)
 
 
-def _singular(unit: str) -> str:
-    return unit[:-1] if unit.endswith("s") else unit
+def _out_of_service(panel: PanelCounts) -> dict[str, int]:
+    """How many subjects went out of service, if the data say when."""
+    return {} if panel.service is None else {"out of service": int(np.isfinite(panel.end).sum())}
 
 
 def _shown(value: float | int | str) -> str:

@@ -24,6 +24,13 @@ from gp4c.data.tables.columns import (
     read_labels,
 )
 from gp4c.data.tables.frames import Table
+from gp4c.data.tables.service import ServiceRecord, end_of_service, says_yes_or_no
+from gp4c.data.tables.usage import (
+    check_usage,
+    on_clock_of_usage,
+    recent_usage,
+    warn_of_the_other_kind,
+)
 from gp4c.data.timeaxis import TimeAxis, read_times
 from gp4c.exceptions import PanelDataError
 
@@ -55,6 +62,7 @@ class PanelFields(TypedDict):
     time_origin: object
     covariates: pd.DataFrame | None
     notes: tuple[str, ...]
+    service: NotRequired[ServiceRecord | None]
     exposure: NotRequired[FloatArray | None]
     interval_covariates: NotRequired[pd.DataFrame | None]
 
@@ -72,6 +80,9 @@ def fields_from_intervals(
     time_unit: str | None,
     origin: Moment | None,
     missing: str,
+    usage: str | None = None,
+    end: str | None = None,
+    clock: str = "time",
 ) -> PanelFields:
     """Validate a table with one row per subject and interval.
 
@@ -80,7 +91,7 @@ def fields_from_intervals(
     table : Table
     names : dict
         Columns of the roles subject, start, stop and count.
-    exposure, window, time_unit, origin, missing
+    exposure, window, time_unit, origin, missing, usage, end, clock
         As in :meth:`PanelCounts.from_frame`.
 
     Returns
@@ -88,24 +99,27 @@ def fields_from_intervals(
     dict
         Arguments of ``PanelCounts._from_arrays``.
     """
-    roles = {**names, **({} if exposure is None else {"exposure": exposure})}
+    check_usage(exposure, usage, clock)
+    extra = {"exposure": exposure, "usage": usage, "end": end}
+    roles = {**names, **{role: name for role, name in extra.items() if name is not None}}
     check_roles(table, roles)
     table, notes = without_missing_counts(table, names["subject"], names["count"], missing)
     problems = Problems(table.locate)
     index, labels = read_labels(problems, names["subject"], table.columns[names["subject"]])
+    timed = timed_columns(table, roles, ("start", "stop", "end"))
     times, axis = read_times(
-        problems,
-        {role: table.columns[names[role]] for role in ("start", "stop")},
-        time_unit,
-        origin,
-        zero="start",
-        names=names,
+        problems, timed, time_unit, origin, zero="start", names=roles, optional=("end",)
     )
     count = read_counts(problems, names["count"], table.columns[names["count"]])
     weight = None
-    if exposure is not None:
-        weight = read_exposure(problems, exposure, table.columns[exposure], count)
+    given = exposure if usage is None else usage
+    if given is not None:
+        weight = read_exposure(problems, given, table.columns[given], count)
     order = check_intervals(problems, index, labels, times["start"], times["stop"], names)
+    ends = None
+    if end is not None:
+        cells = ends_of_rows(table.columns[end], times.pop("end", None), index, times["stop"])
+        ends = end_of_service(problems, end, cells, times["stop"], index, labels)
     problems.raise_any()
     return assemble(
         table,
@@ -114,7 +128,31 @@ def fields_from_intervals(
         RowArrays(start=times["start"], stop=times["stop"], count=count, exposure=weight),
         (axis, window),
         notes,
+        ends,
+        clock,
     )
+
+
+def timed_columns(
+    table: Table, roles: dict[str, str], among: tuple[str, ...]
+) -> dict[str, pd.Series[Any]]:
+    """Columns of times by role; an end of service that says yes or no is none."""
+    columns = {role: table.columns[roles[role]] for role in among if role in roles}
+    if "end" in columns and says_yes_or_no(columns["end"]) is not None:
+        del columns["end"]
+    return columns
+
+
+def ends_of_rows(
+    column: pd.Series[Any], times: FloatArray | None, index: IndexArray, stop: FloatArray
+) -> FloatArray:
+    """The end of service that each row states; where it says yes, the subject's last visit."""
+    if times is not None:
+        return times
+    last = np.full(int(index.max(initial=-1)) + 2, -np.inf)
+    np.maximum.at(last, index, stop)
+    out = says_yes_or_no(column)
+    return np.full(len(index), np.nan) if out is None else np.where(out, last[index], np.nan)
 
 
 def assemble(
@@ -124,15 +162,19 @@ def assemble(
     arrays: RowArrays,
     frame: tuple[TimeAxis, Window | None],
     notes: tuple[str, ...],
+    ends: FloatArray | None = None,
+    clock: str = "time",
 ) -> PanelFields:
     """Sort checked rows, divide the other columns by level, and set the window."""
-    axis, window = frame[0], frame[0].window(frame[1])
+    axis, given_window = frame
+    window = axis.window(given_window) if clock == "time" else None
     resolving_window(window, arrays["start"], arrays["stop"], table.locate)
     check_total(arrays["count"])
     index, labels, order = subjects
+    arrays, service = _with_service(roles, subjects, arrays, ends)
     rows, more_notes = _without_zero_exposure(order, arrays["exposure"])
     notes = (*table.notes, *axis.notes, *notes, *more_notes)
-    subject_level, interval_level, said = split_covariates(table, set(roles.values()), rows, index)
+    subject_level, interval_level, said = split_covariates(table, roles, rows, index)
     if rows is not None:
         weight, index = arrays["exposure"], index[rows]
         arrays = RowArrays(
@@ -142,8 +184,10 @@ def assemble(
     present = np.flatnonzero(np.bincount(index, minlength=len(labels)))
     if len(present) < len(labels):
         index, labels = np.searchsorted(present, index), labels[present]
-    return {
+        service = None if service is None else service.take(present)
+    fields: PanelFields = {
         **arrays,
+        "service": service,
         "subjects": labels,
         "subject_index": index,
         "window": window,
@@ -153,6 +197,29 @@ def assemble(
         "interval_covariates": interval_level,
         "notes": (*notes, *said),
     }
+    return fields if clock == "time" else on_clock_of_usage(fields, given_window)
+
+
+def _with_service(
+    roles: dict[str, str],
+    subjects: tuple[IndexArray, LabelArray, IndexArray | None],
+    arrays: RowArrays,
+    ends: FloatArray | None,
+) -> tuple[RowArrays, ServiceRecord | None]:
+    """Exposures as units at risk, and what is known of the service of the subjects."""
+    index, labels, order = subjects
+    given, length = arrays["exposure"], arrays["stop"] - arrays["start"]
+    usage = roles.get("usage")
+    if given is not None:
+        name = usage or roles["exposure"]
+        warn_of_the_other_kind(name, given, length, index, is_usage=usage is not None)
+    if usage is None or given is None:
+        return arrays, None if ends is None else ServiceRecord(ends)
+    ends = np.full(len(labels), np.nan) if ends is None else ends
+    rows = np.arange(len(index)) if order is None else order
+    ordered = (index[rows], arrays["start"][rows], arrays["stop"][rows], given[rows])
+    rate = recent_usage(*ordered, len(labels))
+    return {**arrays, "exposure": given / length}, ServiceRecord(ends, rate, usage)
 
 
 def _without_zero_exposure(
@@ -253,7 +320,7 @@ def _clashes(
 
 
 def split_covariates(
-    table: Table, used: set[str], rows: IndexArray | None, index: IndexArray
+    table: Table, roles: dict[str, str], rows: IndexArray | None, index: IndexArray
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None, tuple[str, ...]]:
     """Divide the other columns into those of subjects and those that vary within a subject.
 
@@ -272,10 +339,10 @@ def split_covariates(
     by_interval: dict[str, pd.Series[Any]] = {}
     notes = []
     for name, column in table.columns.items():
-        if name in used:
+        if name in roles.values():
             continue
         values = column if rows is None else column.iloc[rows]
-        kept = name if name not in RESERVED else f"{name}_column"
+        kept = name if name not in (*RESERVED, *roles) else f"{name}_column"
         if kept != name:
             notes.append(f"column {name!r} is not used as {name}: kept as covariate {kept!r}")
         if bool(np.any(_changes(values) & same)):

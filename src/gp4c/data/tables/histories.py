@@ -117,7 +117,7 @@ def _subject_columns(
 ) -> tuple[pd.DataFrame | None, tuple[str, ...]]:
     """Other columns by subject; those that vary within a subject are left out, and noted."""
     rows = row_order(index, time)
-    covariates, marks, notes = split_covariates(table, set(names.values()), rows, index)
+    covariates, marks, notes = split_covariates(table, names, rows, index)
     if marks is not None:
         dropped = ", ".join(repr(name) for name in marks.columns)
         notes = tuple(note for note in notes if "per interval" not in note)

@@ -46,6 +46,9 @@ def read_panel(
     stop: str | None = None,
     count: str | None = None,
     exposure: str | None = None,
+    usage: str | None = None,
+    end: str | None = None,
+    clock: str = "time",
     time: str | None = None,
     cumulative: bool = False,
     since_entry: bool = False,
@@ -65,6 +68,9 @@ def read_panel(
     subject, start, stop, count, exposure : str, optional
         Names of the columns. Without them usual names (id, from, to, n, ...) are recognised in
         any case, and ``panel.notes`` says which were used.
+    usage, end, clock
+        Columns of the amount of use in each interval and of the time when a subject went out of
+        service, as in :meth:`PanelCounts.from_frame`; they are never recognised by name.
     time : str, optional
         For a table of visits: the column of visit times, instead of ``start`` and ``stop``.
     cumulative, since_entry, origin
@@ -98,7 +104,9 @@ def read_panel(
     """
     from gp4c.data.panel import PanelCounts
 
-    given = {"subject": subject, "count": count, "exposure": exposure}
+    given = {"subject": subject, "count": count}
+    given |= {"exposure": exposure} if usage is None or exposure is not None else {}
+    given |= {role: name for role, name in (("usage", usage), ("end", end)) if name is not None}
     given |= {"time": time} if time is not None else {"start": start, "stop": stop}
 
     def label_column(header: list[str]) -> str | None:
@@ -112,13 +120,14 @@ def read_panel(
     if time is not None:
         panel = PanelCounts.from_visits(
             table, subject=names["subject"], time=names["time"], count=names["count"],
-            exposure=names.get("exposure"), window=window, time_unit=time_unit, missing=missing,
+            exposure=names.get("exposure"), usage=usage, end=end, clock=clock,
+            window=window, time_unit=time_unit, missing=missing,
             origin=origin, cumulative=cumulative, since_entry=since_entry,
         )  # fmt: skip
     else:
         is_number = isinstance(origin, int | float) and origin == 0
         panel = PanelCounts.from_frame(
-            table, **names, window=window, time_unit=time_unit, missing=missing,
+            table, **names, clock=clock, window=window, time_unit=time_unit, missing=missing,
             origin=None if is_number else origin,
         )  # fmt: skip
     return panel._like(notes=(*notes, *panel.notes))

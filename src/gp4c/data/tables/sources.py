@@ -46,6 +46,9 @@ class PanelSource:
         None where it is not known before the rows are read.
     """
 
+    #: rates are per unit of time
+    usage: str | None = None
+
     def __init__(
         self, reader: RowReader, window: Window | None = None, notes: tuple[str, ...] = ()
     ) -> None:

@@ -10,7 +10,14 @@ import numpy as np
 from gp4c.data.checks import SHOWN, Problems, check_choice, plural, shown_number
 from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
-from gp4c.data.tables.build_panel import PanelFields, RowArrays, assemble, check_roles
+from gp4c.data.tables.build_panel import (
+    PanelFields,
+    RowArrays,
+    assemble,
+    check_roles,
+    ends_of_rows,
+    timed_columns,
+)
 from gp4c.data.tables.columns import (
     BoolArray,
     missing_cells,
@@ -19,6 +26,8 @@ from gp4c.data.tables.columns import (
     read_labels,
 )
 from gp4c.data.tables.frames import Table
+from gp4c.data.tables.service import end_of_service
+from gp4c.data.tables.usage import check_usage
 from gp4c.data.timeaxis import TimeAxis, read_times
 from gp4c.exceptions import PanelDataError
 
@@ -38,6 +47,7 @@ class _Visits:
     time: FloatArray
     first: BoolArray  # the subject's first visit
     entry: FloatArray  # where the subject's first interval starts
+    end: FloatArray | None = None  # when the subject went out of service, (K,)
 
     @property
     def before(self) -> FloatArray:
@@ -57,6 +67,9 @@ def fields_from_visits(
     window: Window | None,
     time_unit: str | None,
     missing: str,
+    usage: str | None = None,
+    end: str | None = None,
+    clock: str = "time",
 ) -> PanelFields:
     """Validate a table with one row per subject and visit.
 
@@ -65,7 +78,7 @@ def fields_from_visits(
     table : Table
     names : dict
         Columns of the roles subject, time and count.
-    exposure, origin, cumulative, since_entry, sort, window, time_unit, missing
+    exposure, origin, cumulative, since_entry, sort, window, time_unit, missing, usage, end, clock
         As in :meth:`PanelCounts.from_visits`.
 
     Returns
@@ -74,10 +87,12 @@ def fields_from_visits(
         Arguments of ``PanelCounts._from_arrays``.
     """
     check_choice("missing", missing, ("error", "drop"))
+    check_usage(exposure, usage, clock)
     if since_entry and isinstance(origin, int | float) and origin == 0:
         origin = None  # the default, which would be no entry at all
     entry_column = origin if isinstance(origin, str) and origin in table.columns else None
-    extra = {"exposure": exposure, "origin": entry_column}
+    extra = {"exposure": exposure, "usage": usage, "end": end, "origin": entry_column}
+    exposure = exposure if usage is None else usage
     roles = {**names, **{role: name for role, name in extra.items() if name is not None}}
     check_roles(table, roles)
     notes: tuple[str, ...] = ()
@@ -117,6 +132,8 @@ def fields_from_visits(
         arrays,
         (axis, window),
         (*notes, *_left_out(visits, uncounted & ~baseline, kept)),
+        visits.end,
+        clock,
     )
 
 
@@ -130,8 +147,7 @@ def _read_visits(
     """Read labels and times and put the visits in order."""
     time_unit, sort = options
     index, labels = read_labels(problems, roles["subject"], table.columns[roles["subject"]])
-    timed = [role for role in ("time", "origin") if role in roles]
-    columns: dict[str, pd.Series[Any]] = {role: table.columns[roles[role]] for role in timed}
+    columns = timed_columns(table, roles, ("time", "origin", "end"))
     date = origin if _is_date(origin) and "origin" not in roles else None
     times, axis = read_times(
         problems,
@@ -140,6 +156,7 @@ def _read_visits(
         date,
         zero="origin" if "origin" in roles else None,
         names=roles,
+        optional=("end",),
     )
     if axis.origin is not None and not (date or origin is None or "origin" in roles):
         raise PanelDataError(
@@ -160,14 +177,20 @@ def _read_visits(
         )
     else:
         entry = np.full(len(rows), np.nan if origin is None else _finite(axis.number(origin)))
-    return _Visits(rows, ordered, labels, time[rows], first, entry), axis
+    end = None
+    if "end" in roles:
+        cells = ends_of_rows(table.columns[roles["end"]], times.get("end"), index, time)
+        end = end_of_service(problems, roles["end"], cells, time, index, labels)
+    return _Visits(rows, ordered, labels, time[rows], first, entry, end), axis
 
 
 def _since_entry(visits: _Visits, axis: TimeAxis) -> tuple[_Visits, TimeAxis]:
     """Visits with time counted from each subject's entry, its first visit if no other is known."""
     begin = np.where(np.isnan(visits.entry), visits.time, visits.entry)
     begin = begin[visits.first][np.cumsum(visits.first) - 1]
-    shifted = replace(visits, time=visits.time - begin, entry=np.zeros_like(begin))
+    own = begin[visits.first]
+    end = None if visits.end is None else visits.end - own
+    shifted = replace(visits, time=visits.time - begin, entry=np.zeros_like(begin), end=end)
     entry = "first visit" if np.isnan(visits.entry).all() else "entry"
     note = f"time is counted from each subject's {entry}" + (
         f" in {axis.unit}" if axis.unit else ""

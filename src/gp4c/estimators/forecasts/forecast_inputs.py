@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.data.formulas.covariate_rows import design_rows, last_rows
+from gp4c.data.formulas.covariate_rows import design_rows, last_covariates, last_rows
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
 
@@ -21,14 +21,14 @@ Floats = NDArray[np.float64]
 BEYOND = ("prior", "hold")
 
 
-def check_forecast(model: PanelEstimator, level: float, beyond: str, n_draws: int) -> None:
+def check_forecast(model: PanelEstimator, level: float, beyond: str, n_draws: int | None) -> None:
     """Check what does not depend on subjects or windows."""
     model._check_fitted()
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, not {level!r}")
     if beyond not in BEYOND:
         raise ValueError(f"beyond must be 'prior' or 'hold', not {beyond!r}")
-    if n_draws < 1:
+    if n_draws is not None and n_draws < 1:
         raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
 
 
@@ -46,16 +46,16 @@ def windows(model: PanelEstimator, start: ArrayLike, stop: ArrayLike) -> tuple[F
     return first.copy(), last.copy()
 
 
-def is_all(subjects: object) -> bool:
-    """Whether the sum over all subjects is asked for."""
-    return isinstance(subjects, str) and subjects == "all"
+def is_sum(subjects: object) -> bool:
+    """Whether the sum over all subjects, or over those in service, is asked for."""
+    return isinstance(subjects, str) and subjects in ("all", "active")
 
 
 def is_label(subjects: object) -> bool:
     """One label rather than several: several come as a list, array or other sequence."""
     many = isinstance(subjects, Sequence | np.ndarray) or hasattr(subjects, "tolist")
     plain = isinstance(subjects, str | bytes | tuple | np.generic)
-    return subjects is not None and (plain or not many) and not is_all(subjects)
+    return subjects is not None and (plain or not many) and not is_sum(subjects)
 
 
 def known_subjects(
@@ -72,7 +72,7 @@ def known_subjects(
         known = fitted_subjects(model)
     else:
         known = SubjectHistories.of(model._adjusted(history))
-    if is_all(subjects):
+    if is_sum(subjects):
         return known
     return known.take(known.positions(labels_of(subjects)))
 
@@ -105,11 +105,11 @@ def covariate_rows(
 ) -> Floats | None:
     """Centred covariates z of the subjects to forecast, (n, p); None without a formula.
 
-    A known subject keeps its own, those that vary over time at their last values.
+    A known subject has its own, those that vary over time at their last values.
     """
     effects = model.coefficients_
-    if covariates is not None and (effects is None or known is not None):
-        raise ValueError("covariates= is for a new subject, by a model with a formula")
+    if covariates is not None and effects is None:
+        raise ValueError("covariates= is for models with a formula")
     if effects is None:
         return None
     if known is None:
@@ -119,6 +119,36 @@ def covariate_rows(
         return np.asarray(effects.subject_design[fitted_subjects(model).positions(labels)])
     own = design_rows(effects.design, history)[last_rows(history)]
     return np.asarray(own[SubjectHistories.of(history).positions(labels)])
+
+
+def changed_covariates(
+    model: PanelEstimator,
+    known: SubjectHistories,
+    history: PanelCounts | None,
+    covariates: Mapping[str, object],
+) -> Floats:
+    """Centred covariates z of known subjects, some of them changed, (K, p)."""
+    import pandas as pd
+
+    effects = model.coefficients_
+    assert effects is not None
+    effects.profile(covariates)  # which refuses what the formula does not know
+    labels = known.subjects.tolist()
+    if history is not None:
+        table = last_covariates(effects.design, history)
+        places = SubjectHistories.of(history).positions(labels)
+    else:
+        kept = fitted_subjects(model)
+        table, places = pd.DataFrame(effects.design.columns), kept.positions(labels)
+        if len(table) != len(kept.subjects):
+            raise ValueError(
+                "covariates vary within subjects, and the model does not keep them: pass the panel "
+                "as history="
+            )
+    table = table.iloc[places].reset_index(drop=True)
+    for name, value in covariates.items():
+        table[name] = pd.Series([value] * len(table))
+    return np.asarray(effects.design.matrix(table))
 
 
 def last_exposures(
@@ -140,11 +170,19 @@ def last_exposures(
 
 def exposures(
     model: PanelEstimator,
-    exposure: ArrayLike | str,
+    exposure: ArrayLike | str | None,
     known: SubjectHistories | None,
     z: Floats | None,
 ) -> Floats:
-    """Units at risk during the windows: given, or ``"last"`` for those last observed."""
+    """Units at risk during the windows: given, or ``"last"`` for those last observed.
+
+    None is the last of known subjects where it is known, else 1.
+    """
+    if exposure is None:
+        kept = last_exposures(model, known, z)
+        return (
+            per_subject(1.0, 1 if known is None else len(known.subjects)) if kept is None else kept
+        )
     if isinstance(exposure, str):
         last = last_exposures(model, known, z)
         if exposure != "last" or last is None:

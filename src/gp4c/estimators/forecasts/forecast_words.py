@@ -28,15 +28,17 @@ def window_text(start: float, stop: float, axis: TimeAxis) -> str:
     return text if first is None or last is None else f"{text} ({first} to {last})"
 
 
-def exposure_words(model: PanelEstimator, asked: ArrayLike | str, units: Floats) -> str:
+def exposure_words(
+    model: PanelEstimator, asked: ArrayLike | str | None, units: Floats, is_new: bool
+) -> str:
     """Say what exposure a forecast is for, where subjects had exposures and nobody chose one."""
     average = average_exposure(model)
     if average == 1.0:
         return ""
-    if isinstance(asked, str):
+    if isinstance(asked, str) or (asked is None and not is_new):
         low, high = f"{units.min():.3g}", f"{units.max():.3g}"
         return f"Exposure is as last observed, {low if low == high else f'{low} to {high}'}."
-    if np.ndim(asked) == 0 and np.asarray(asked) == 1.0:
+    if asked is None or (np.ndim(asked) == 0 and np.asarray(asked) == 1.0):
         return f"Exposure is 1; in the data it was {average:.3g} on average."
     return ""
 
@@ -93,12 +95,13 @@ def _going_on(model: GaussianProcessModel, stop: Floats, beyond: str) -> str:
     """How the rate of a Gaussian process goes on beyond the window."""
     low, high = model.window_
     rate, unit = float(model.intensity(high if np.any(stop > high) else low)), model.time_unit_
+    each = per(unit, model.usage_)
     if beyond == "hold":
-        return f"is held at its value at the end, {rate:.3g} {per(unit)}."
+        return f"is held at its value at the end, {rate:.3g} {each}."
     within = f"{model.length_scale_:.3g}" + (f" {unit}" if unit else "")
     return (
         f"returns from its value at the end, {rate:.3g}, to its long-run level, "
-        f'{_long_run(model):.3g} {per(unit)}, within about {within}; beyond="hold" keeps it at '
+        f'{_long_run(model):.3g} {each}, within about {within}; beyond="hold" keeps it at '
         "its last value."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,7 +51,9 @@ def store_subjects(model: GaussianProcessModel, source: PanelSource, sums: Panel
         warn_if_overdispersed(type(model).__name__, found, "effect='gamma' or effect='auto'")
     model.subjects_ = np.asarray(labels[order], dtype=object)
     model.subject_totals_ = totals[order]
-    model.histories_ = _histories(model, spans, first, order, source.window)
+    known = _histories(model, spans, first, order, source.window)
+    service = source.panel.service if isinstance(source, ArraySource) else None
+    model.histories_ = replace(known, service=service)
 
 
 def _labels(

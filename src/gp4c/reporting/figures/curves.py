@@ -13,7 +13,7 @@ from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import Numbers, average_exposure
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.exceptions import NoIntensityError, NotFittedError
-from gp4c.plain import per
+from gp4c.plain import per, singular
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -32,6 +32,15 @@ Bands: TypeAlias = dict[float, tuple[Floats, Floats]]
 N_POINTS = 201
 #: what curves are said to be where subjects had exposures
 AT_EXPOSURE = " at exposure 1"
+
+
+def at_exposure(model: PanelEstimator) -> str:
+    """At which exposure or usage the mean number of events of a fit is, if that needs saying."""
+    if model.usage_ is not None:
+        return f" at 1 {singular(model.usage_)} of usage {per(model.time_unit_)}"
+    return AT_EXPOSURE if average_exposure(model) != 1.0 else ""
+
+
 #: points of a ratio, which takes draws at every one
 _RATIO_POINTS = 100
 #: jumps of a step function up to which each has a row of its own
@@ -59,8 +68,10 @@ class Curves:
         Whether the curve jumps between its times.
     time_words : str or None
         The unit, and since when if times were dates.
-    exposed : bool
-        Whether subjects had exposures other than 1: the curves belong to exposure 1.
+    exposed : str
+        Which exposure or usage the mean number of events belongs to, if that needs saying.
+    usage : str, optional
+        What the rate is per, if not time.
     """
 
     times: Floats
@@ -72,17 +83,19 @@ class Curves:
     time_unit: str | None
     step: bool
     time_words: str | None = None
-    exposed: bool = False
+    exposed: str = ""
+    usage: str | None = None
 
     @property
     def rate_label(self) -> str:
         """What the rate is: ``events per month``."""
-        return f"events {per(self.time_unit)}{AT_EXPOSURE if self.exposed else ''}"
+        at = "" if self.usage else self.exposed
+        return f"events {per(self.time_unit, self.usage)}{at}"
 
     @property
     def cumulative_label(self) -> str:
         """What the other curve is."""
-        return f"mean number of events{AT_EXPOSURE if self.exposed else ''}"
+        return f"mean number of events{self.exposed}"
 
     @property
     def levels(self) -> tuple[float, ...]:
@@ -165,7 +178,8 @@ def curves_of(
             time_unit=model.time_unit_,
             step=step,
             time_words=TimeAxis.of(model).words,
-            exposed=average_exposure(model) != 1.0,
+            exposed=at_exposure(model),
+            usage=model.usage_,
         )
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.base import average_exposure
 from gp4c.reporting.effect_rows import effects_section
-from gp4c.reporting.figures.curves import AT_EXPOSURE, Curves, curves_of, ratio_times
+from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of, ratio_times
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
 from gp4c.reporting.page import report_figures as figures
 from gp4c.reporting.page.report_method import BIBTEX, PAPER, method_paragraphs, versions
@@ -30,6 +29,7 @@ from gp4c.reporting.page.report_page import (
     table,
     warning_box,
 )
+from gp4c.reporting.page.unit_section import units_section
 from gp4c.reporting.summary import ModelSummary, summarise
 from gp4c.reporting.words import estimate, moment, number, per, percent
 
@@ -136,6 +136,7 @@ class Report:
                  list(effects_section(self.models, self.level, self.by))),
                 ("comparison", "Comparison of groups", list(self._comparison())),
                 ("forecast", "Forecast", list(self._forecast())),
+                ("units", "Units", list(units_section(self.models, self.level, self.by))),
                 ("data", "Data", list(self._data())),
                 ("models", "Fitted models" if len(self.models) > 1 else "Fitted model",
                  list(self._models())),
@@ -167,7 +168,7 @@ class Report:
         if sizes is not None:
             n = [_size(sizes, key) for key in ("n_subjects", "n_intervals", "n_events")]
             lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
-        exposed = AT_EXPOSURE if average_exposure(self.first) != 1.0 else ""
+        exposed = escape(at_exposure(self.first))
         cards = []
         for name, summary in self.summaries.items():
             row = summary["mean number of events"]
@@ -199,8 +200,8 @@ class Report:
             ticks = " Ticks below: visits." if self._figures["rate"]["rug"] else ""
             yield plot(
                 "rate", self._in_words("rate"),
-                f"Event rate, {_plain(per(unit))}, for a subject of average rate, with "
-                f"<span data-level></span> bands.{ticks}{below}", self._values("rate"),
+                f"Event rate, {_plain(per(unit, self.first.usage_))}, for a subject of average "
+                f"rate, with <span data-level></span> bands.{ticks}{below}", self._values("rate"),
             )  # fmt: skip
         self._figures["cumulative"] = figures.curve_figure(
             self.curves, "cumulative", observed=self.numbers_observed
@@ -275,8 +276,9 @@ class Report:
             fans.append((name, *figures.from_zero(forecast.start[0], times, median, bands)))
             low, high = (int(np.atleast_1d(edge)[-1]) for edge in bands[self.level])
             end = _window_words(float(forecast.start[-1]), float(times[-1]), self.first)
-            rows.append([name, end, estimate(float(np.atleast_1d(forecast.mean)[-1])),
-                         f"{low} to {high}"])  # fmt: skip
+            whose = f"{name}, in service" if forecast.subjects == "active" else name
+            mean = estimate(float(np.atleast_1d(forecast.mean)[-1]))
+            rows.append([whose, end, mean, f"{low} to {high}"])
         names, times_of, medians, bands_of = zip(*fans, strict=True)
         axis = TimeAxis.of(self.first).words
         self._figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
@@ -305,7 +307,7 @@ class Report:
             known = np.flatnonzero(self.panel.covariates[self.by].notna())
             yield group_table(self.panel[known].table(self.by))
         yield picture(
-            self.panel_picture,
+            _panel_png(self.panel),
             f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
             "intervals between visits, darker where more events were counted.",
             "One row per subject, one rectangle per interval between visits; darker means more "

@@ -197,7 +197,8 @@ def test_windows_may_be_dates(dated, kind):
 
 
 def test_several_dates_are_a_table_of_dates(dated):
-    found = forecast(dated, ["2024-04-10", "2024-04-20"], "2024-05-10", subjects=["b", "a"])
+    days = ["2024-04-10", "2024-04-20"]
+    found = forecast(dated, days, "2024-05-10", subjects=["b", "a"], each=True)
     assert found.start.tolist() == [100.0, 110.0]
     lines = str(found).splitlines()
     assert lines[0].split() == [
@@ -210,6 +211,7 @@ def test_several_dates_are_a_table_of_dates(dated):
         "high",
     ]
     assert lines[5].strip() == "90% intervals"
+    assert lines[6].startswith("In all ")
     assert max(map(len, lines[:6])) <= 80
 
 
@@ -252,7 +254,7 @@ def test_shapes_tables_and_words(smooth, panel):
     assert isinstance(one.interval[0], int)
     assert f"subject {a}; 90%" in str(one)
     assert str(forecast(smooth, 40, 45, subjects=[a])) == str(one)  # one is a sentence
-    many = forecast(smooth, [40, 45], [45, 50], subjects=[b, a], level=0.8)
+    many = forecast(smooth, [40, 45], [45, 50], subjects=[b, a], level=0.8, each=True)
     assert many.mean.shape == many.interval[0].shape == many.quantile(0.3).shape == (2, 2)
     table = many.to_frame()
     assert table["subject"].tolist() == [b, b, a, a]
@@ -280,7 +282,7 @@ def test_the_same_call_gives_the_same_numbers(smooth):
 
 def test_exposure_of_each_subject(constant, panel):
     units = np.linspace(0.0, 2.0, panel.n_subjects)
-    plain = forecast(constant, 40, 50, subjects=panel.subjects.tolist())
+    plain = forecast(constant, 40, 50, subjects=panel.subjects.tolist(), exposure=1.0)
     scaled = forecast(constant, 40, 50, subjects=panel.subjects.tolist(), exposure=units)
     assert_allclose(scaled.mean, units * plain.mean, rtol=1e-9)
     assert np.all(scaled.draws[:, 0] == 0)
@@ -371,6 +373,8 @@ def test_an_exposure_that_nobody_chose_is_said(machines, panel, constant):
     )
     assert "Exposure" not in forecast(model, 10, 12, exposure=8.0).note
     assert "Exposure" not in forecast(constant, 40, 45).note
-    for subjects in (None, "all"):  # nobody is known, or no histories are kept
-        with pytest.raises(ValueError, match='or "last" for known subjects'):
-            forecast(model, 10, 12, subjects=subjects, exposure="last")
+    with pytest.raises(ValueError, match='or "last" for known subjects'):  # nobody is known
+        forecast(model, 10, 12, exposure="last")
+    fleet = forecast(model, 10, 12, subjects="all")  # known subjects go on as they were last
+    assert_allclose(fleet.mean, model.rate_ * 2 * (16 + 4 + 24), **ROUNDING)
+    assert fleet.note.startswith("Exposure is as last observed, 4 to 24.")

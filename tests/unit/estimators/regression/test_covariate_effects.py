@@ -314,8 +314,24 @@ def test_known_subjects_keep_their_covariates(frailty):
     assert_allclose(own.mean, curve, rtol=0.15)  # effect and curve are dependent
     same = frailty.forecast(40.0, 50.0, subjects=label, history=BLADDER)
     assert_allclose(same.mean, own.mean, rtol=1e-9)
-    with pytest.raises(ValueError, match="new subject"):
-        frailty.forecast(40.0, 50.0, subjects=label, covariates=THIOTEPA)
+
+
+def test_known_subjects_may_be_asked_about_under_other_covariates(frailty):
+    # what was seen of a subject was seen under its own: only the future is multiplied
+    label = BLADDER.where(treatment="placebo").subjects[5]
+    options = {"subjects": label, "n_draws": 40_000}
+    own = frailty.forecast(40.0, 50.0, **options)
+    treated = frailty.forecast(40.0, 50.0, covariates=THIOTEPA, **options)
+    table = frailty.effects_
+    ratio = float(table.loc[table["covariate"].str.contains("thiotepa"), "rate_ratio"].iloc[0])
+    assert_allclose(treated.mean / own.mean, ratio, rtol=0.1)  # averaged over draws of β
+    assert "Covariates are as given: treatment=thiotepa." in treated.note
+    same = frailty.forecast(40.0, 50.0, covariates={"treatment": "placebo"}, **options)
+    assert_allclose(same.mean, own.mean, rtol=1e-9)
+    stored = frailty.forecast(40.0, 50.0, covariates=THIOTEPA, history=BLADDER, **options)
+    assert_allclose(stored.mean, treated.mean, rtol=1e-9)
+    with pytest.raises(ValueError, match="the formula has no covariate 'dose'"):
+        frailty.forecast(40.0, 50.0, covariates={"dose": 1}, **options)
 
 
 def test_diagnostics_know_the_covariates(frailty):

@@ -1,0 +1,90 @@
+"""``gp4c units``: which units are the bad actors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gp4c.cli.options.estimator_options import JsonOption
+from gp4c.cli.options.saved_fits import FitArgument, open_fit
+from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.progress import working
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: rows of the table on the screen
+_SHOWN = 20
+
+
+def units(
+    fit: FitArgument,
+    worst: Annotated[
+        float, typer.Option(min=0.001, max=0.999, help="Share that is called the worst.")
+    ] = 0.1,
+    level: Annotated[
+        float, typer.Option(min=0.01, max=0.999, help="Level of the intervals.")
+    ] = 0.95,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print all units as CSV instead of a short table.")
+    ] = False,
+    as_json: JsonOption = False,
+    out: OutOption = None,
+) -> None:
+    """Rank units by the probability that they are among the worst, worst first.
+
+    Prints a table; with --out also writes units.csv and a funnel plot, units.png.
+
+    Example: gp4c units fleet/fit.json --worst 0.1
+    """
+    from gp4c.reporting.csv_tables import to_csv, write_csv
+    from gp4c.reporting.figures.plot_style import save_plot
+    from gp4c.reporting.figures.unit_plots import plot_funnel
+
+    model = open_fit(fit)
+    with working("ranking", quiet=as_json or as_csv):
+        ranking = model.unit_ranking(worst, level)
+    if as_csv:
+        typer.echo(to_csv(ranking), nl=False)
+    else:
+        typer.echo(_json(ranking, worst) if as_json else _text(model, ranking, worst, level))
+    if out is None:
+        return
+    say_written(
+        write_all(
+            out,
+            {
+                "units.csv": lambda path: write_csv(ranking, path),
+                "units.png": lambda path: save_plot(
+                    lambda ax: plot_funnel(model, ranking, ax), path
+                ),
+            },
+        )
+    )
+
+
+def _text(model: Any, ranking: pd.DataFrame, worst: float, level: float) -> str:
+    """The worst units and what the columns mean, in at most 80 columns."""
+    from gp4c.plain import printable
+
+    shown = ranking.head(_SHOWN).to_string(index=False, float_format=lambda x: f"{x:.3g}")
+    more = len(ranking) - _SHOWN
+    lines = [
+        shown,
+        *([f"… and {more:,} more: --csv or --out gives all of them"] if more > 0 else []),
+    ]
+    lines += [
+        f"probability: of being among the worst {100 * worst:g}% of {len(ranking)} units.",
+        f"effect: 2 means twice the events of an average unit; {100 * level:g}% interval.",
+    ]
+    return printable("\n".join(lines))
+
+
+def _json(ranking: pd.DataFrame, worst: float) -> str:
+    import json
+
+    from gp4c import __version__
+
+    rows = json.loads(ranking.to_json(orient="records", double_precision=15))
+    return json.dumps({"gp4c": __version__, "worst": worst, "units": rows}, indent=2)

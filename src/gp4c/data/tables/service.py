@@ -1,0 +1,123 @@
+"""Which subjects are out of service, and how much each was used of late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gp4c.data.checks import Problems, few_digits
+from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, frozen
+from gp4c.data.tables.columns import BoolArray, missing_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_YES, _NO = ("yes", "true", "y", "t", "retired"), ("no", "false", "n", "f")
+#: intervals whose usage per time is called recent
+RECENT = 3
+
+
+@dataclass(frozen=True)
+class ServiceRecord:
+    """What is known of each subject beyond its counts.
+
+    Attributes
+    ----------
+    end : (K,)
+        When it went out of service; NaN while it is in service.
+    usage_rate : (K,), optional
+        Usage per unit of time in its last three intervals, if the data have a column of usage.
+    usage : str, optional
+        What usage is counted in: the name of its column.
+    """
+
+    end: FloatArray
+    usage_rate: FloatArray | None = None
+    usage: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "end", frozen(self.end))
+        if self.usage_rate is not None:
+            object.__setattr__(self, "usage_rate", frozen(self.usage_rate))
+
+    def take(self, positions: IndexArray) -> ServiceRecord:
+        """The record of the subjects at these positions."""
+        rate = None if self.usage_rate is None else self.usage_rate[positions]
+        return ServiceRecord(self.end[positions], rate, self.usage)
+
+    @classmethod
+    def joined(
+        cls, parts: list[ServiceRecord | None], sizes: list[int]
+    ) -> ServiceRecord | None:  # fmt: skip
+        """The records of several containers, one after the other; None if none has one."""
+        known = [part for part in parts if part is not None]
+        if not known:
+            return None
+        nothing = [ServiceRecord(np.full(n, np.nan)) for n in sizes]
+        every = [a if b is None else b for a, b in zip(nothing, parts, strict=True)]
+        rates = [part.usage_rate for part in every]
+        return cls(
+            np.concatenate([part.end for part in every]),
+            None if any(rate is None for rate in rates) else np.concatenate(rates),  # type: ignore[arg-type]
+            known[0].usage,
+        )
+
+
+def says_yes_or_no(column: pd.Series[Any]) -> BoolArray | None:
+    """Which cells say yes, of a column that says yes or no; None of any other column."""
+    texts = column.astype(object).map(lambda cell: str(cell).strip().lower())
+    known = texts.isin([*_YES, *_NO]).to_numpy(dtype=bool) | missing_cells(column)
+    if not known.all() or missing_cells(column).all():
+        return None
+    return np.asarray(texts.isin(_YES).to_numpy(dtype=bool))
+
+
+def end_of_service(
+    problems: Problems,
+    name: str,
+    end: FloatArray,
+    stop: FloatArray,
+    index: IndexArray,
+    labels: LabelArray,
+) -> FloatArray:
+    """When each subject went out of service, (K,), from the cells of its rows.
+
+    A subject has one such time, in one of its rows or in all, and no visit after it.
+
+    Parameters
+    ----------
+    problems : Problems
+        Collects rows that say otherwise.
+    name : str
+        The column.
+    end, stop : (n_rows,)
+        NaN where the cell is missing.
+    index : (n_rows,)
+        -1 where the label is missing.
+    labels : (K,)
+    """
+    first, last = np.full(len(labels), np.inf), np.full(len(labels), -np.inf)
+    seen = np.full(len(labels), -np.inf)
+    known, placed = np.isfinite(end) & (index >= 0), np.isfinite(stop) & (index >= 0)
+    np.minimum.at(first, index[known], end[known])
+    np.maximum.at(last, index[known], end[known])
+    np.maximum.at(seen, index[placed], stop[placed])
+    problems.flag(
+        known & (end > np.where(index >= 0, first[index], end)),
+        f"{name!r} must be the same in all rows of a subject",
+        lambda row: (
+            f"subject {labels[index[row]]} has {few_digits(first[index[row]])} and "
+            f"{few_digits(end[row])}"
+        ),
+    )
+    problems.flag(
+        placed & (stop > first[index]) & (stop == seen[index]),
+        f"{name!r} must not be before the subject's last visit",
+        lambda row: (
+            f"subject {labels[index[row]]} went out of service at "
+            f"{few_digits(first[index[row]])} and was seen until {few_digits(stop[row])}"
+        ),
+    )
+    return np.where(np.isfinite(last), first, np.nan)

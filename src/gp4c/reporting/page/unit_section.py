@@ -1,0 +1,59 @@
+"""Bad actors in the report: a table of the units that are likely among the worst, and a funnel."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from gp4c.reporting.figures.plot_style import SIZE, any_script
+from gp4c.reporting.figures.unit_plots import plot_funnel
+from gp4c.reporting.page.report_page import paragraph, picture, table
+from gp4c.reporting.words import estimate, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.estimators.base import PanelEstimator
+
+#: units in the table
+_ROWS = 10
+
+
+def units_section(
+    models: Mapping[str, PanelEstimator], level: float, by: str | None
+) -> Iterator[str]:
+    """The worst units of each model whose data know about service or usage."""
+    for name, model in models.items():
+        known = model.histories_
+        if known is None or known.service is None or not model.effect_law_.varies:
+            continue
+        ranking = model.unit_ranking(level=level)
+        rows = [
+            [str(row["subject"]), percent(round(row["probability"], 3)), estimate(row["effect"]),
+             f"{estimate(row['low'])} to {estimate(row['high'])}", str(row["events"]),
+             estimate(row["expected"])]
+            for row in ranking.head(_ROWS).to_dict("records")
+        ]  # fmt: skip
+        title = "Units most likely among the worst tenth" + (f", {by}: {name}" if by else "")
+        header = [
+            "unit", "probability", "effect", f"{percent(level)} interval", "events", "expected",
+        ]  # fmt: skip
+        yield table(title, header, rows)
+        yield paragraph("An effect of 2 means twice the events of an average unit.")
+        yield picture(
+            _funnel(model, ranking), "Events over expected events of each unit.",
+            "Each unit's events over those expected of an average one. Units that are all alike "
+            "would lie between the lines.",
+        )  # fmt: skip
+
+
+def _funnel(model: PanelEstimator, ranking: pd.DataFrame) -> bytes:
+    """The funnel plot as a PNG file."""
+    from matplotlib.figure import Figure
+
+    figure, file = Figure(figsize=SIZE, layout="constrained"), io.BytesIO()
+    plot_funnel(model, ranking, figure.add_subplot())
+    with any_script():
+        figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()

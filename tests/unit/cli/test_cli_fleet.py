@@ -1,0 +1,161 @@
+"""The questions about a fleet are one command each, and say what the library says."""
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import gp4c
+from gp4c.cli import app
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def records():
+    """Machines with dated inspections: hours since the last one, retirement dates."""
+    rng, rows = np.random.default_rng(5), []
+    day = pd.Timestamp("2023-01-01")
+    for k in range(30):
+        t, daily, effect = 0, rng.uniform(4, 16), rng.gamma(2, 0.5)
+        end = int(rng.integers(200, 500)) if k % 3 == 0 else 730
+        rows.append((f"M{k:02}", day, 0, 0.0, None))
+        while t < end:
+            stop = min(t + int(rng.integers(30, 90)), end)
+            hours = (stop - t) * daily
+            count = rng.poisson(0.004 * effect * hours)
+            gone = day + pd.Timedelta(days=end) if end < 730 else None
+            rows.append((f"M{k:02}", day + pd.Timedelta(days=stop), count, hours, gone))
+            t = stop
+    return pd.DataFrame(rows, columns=["machine", "date", "failures", "hours", "retired_on"])
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch, records):
+    monkeypatch.chdir(tmp_path)
+    records.to_csv("inspections.csv", index=False)
+    return tmp_path
+
+
+READ = "--time date --origin first --usage hours --end retired_on --time-unit months"
+
+
+def run(line):
+    return runner.invoke(app, line.split())
+
+
+@pytest.fixture
+def fit(workplace):
+    done = run(f"fit inspections.csv {READ} --model hpp --effect gamma --bursts no --out fleet")
+    assert done.exit_code == 0, done.output
+    assert "per hour of usage" in done.stdout
+    return gp4c.load_model("fleet/fit.json")
+
+
+def test_a_monthly_forecast_of_those_in_service_with_stock(fit):
+    line = "forecast fleet/fit.json --to 2025-12-31 --every month --service 0.95"
+    done = run(f"{line} --json")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    found = fit.forecast(fit.window_[1], "2025-12-31", every="month", random_state=0)
+    assert [row["mean"] for row in said["forecasts"]] == pytest.approx(found.mean.tolist())
+    assert [row["stock"] for row in said["stock"]] == found.stock(0.95)["stock"].tolist()
+    assert "20 of 30 subjects are in service" in said["note"]
+    assert "--subjects all counts them" in said["note"]
+    text = run(f"{line} --out f")
+    assert "Parts that are enough with probability 95%:" in text.stdout
+    assert len(pd.read_csv("f/forecast.csv")) == len(found.mean)
+    assert pd.read_csv("f/stock.csv")["subject"].iloc[-1] == "total"
+
+
+def test_every_machine_by_itself_is_printed_short(fit, workplace):
+    done = run("forecast fleet/fit.json --to 2025-06-30 --every month --each --out f --service 0.9")
+    assert done.exit_code == 0, done.output
+    assert "more rows: --out writes all of them" in done.stdout
+    assert "In all" in done.stdout
+    assert len(pd.read_csv("f/forecast.csv")) == 20 * 6
+    assert (workplace / "f" / "forecast.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_additions_and_usage_are_options(fit):
+    done = run(
+        "forecast fleet/fit.json --to 2025-06-30 --new-units 5 --at 2025-03-01 --usage 300 --json"
+    )
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    found = fit.forecast(
+        fit.window_[1], "2025-06-30", new_units=5, at="2025-03-01", usage=300.0, random_state=0
+    )
+    assert said["forecasts"][0]["mean"] == pytest.approx(found.mean)
+    assert "5 from 2025-03-01 on" in said["note"]
+    assert "Usage is as given, 300 hours per month." in said["note"]
+
+
+def test_bad_actors_are_a_command(fit, workplace):
+    done = run("units fleet/fit.json --out u")
+    assert done.exit_code == 0, done.output
+    ranking = fit.unit_ranking()
+    assert done.stdout.splitlines()[1].split()[0] == ranking["subject"].iloc[0]
+    assert "among the worst 10% of 30 units" in done.stdout
+    assert pd.read_csv("u/units.csv")["subject"].tolist() == ranking["subject"].tolist()
+    assert (workplace / "u" / "units.png").read_bytes().startswith(b"\x89PNG")
+    whole = pd.read_csv(io.StringIO(run("units fleet/fit.json --csv").stdout))
+    assert len(whole) == 30
+    rows = json.loads(run("units fleet/fit.json --worst 0.2 --json").stdout)["units"]
+    assert sum(row["probability"] for row in rows) == pytest.approx(6)
+
+
+def test_the_report_of_a_fleet_has_its_units_and_those_in_service(workplace):
+    done = run(
+        f"report inspections.csv {READ} --model hpp --effect gamma --bursts no --bootstrap 0 "
+        "--forecast-to 2025-06-30 --out r"
+    )
+    assert done.exit_code == 0, done.output
+    page = (workplace / "r" / "report.html").read_text()
+    assert "Units most likely among the worst tenth" in page
+    assert "all subjects, in service" in page
+    assert "20 of 30 subjects are in service" in page
+
+
+def test_back_testing_is_a_command(workplace):
+    done = run(
+        f"backtest inspections.csv {READ} --model hpp --horizon 3 --origins 3 --json --out b"
+    )
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    assert [row["model"] for row in said["coverage"]] == ["hpp", "constant rate"]
+    assert len(pd.read_csv("b/backtest.csv")) == len(said["forecasts"])
+    assert (workplace / "b" / "backtest-pit.png").exists()
+
+
+@pytest.mark.filterwarnings("default")
+def test_hours_as_exposure_are_remarked_upon_in_terms_of_options(workplace):
+    done = run("describe inspections.csv --time date --origin first --exposure hours")
+    assert done.exit_code == 0
+    assert "pass --usage 'hours'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("describe inspections.csv --time date --origin first --clock usage", "needs the column"),
+        (
+            f"backtest inspections.csv {READ} --model hpp --horizon 20 --origins 3",
+            "3 origins of 20 each leave nothing to learn from",
+        ),
+    ],
+)
+def test_mistakes_are_one_line(workplace, line, message):
+    done = run(line)
+    assert done.exit_code == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_the_clock_of_usage_is_an_option(workplace):
+    done = run("describe inspections.csv --time date --origin first --usage hours --clock usage")
+    assert done.exit_code == 0, done.output
+    assert "time unit                 hours" in done.stdout
