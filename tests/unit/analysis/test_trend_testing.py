@@ -86,6 +86,7 @@ def test_permutations_of_one_unit_are_all_orders():
     ],
     ids=["growing intervals", "few units", "one unit", "growing exposure, late clock"],
 )
+@pytest.mark.filterwarnings("ignore:the exposure in")  # meant as it is
 def test_the_robust_forms_keep_their_size_under_frailty_and_bursts(options):
     p_values, n = [], 250
     for seed in range(n):

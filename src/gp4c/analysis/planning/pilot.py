@@ -9,7 +9,6 @@ import numpy as np
 
 from gp4c.data.checks import few_digits
 from gp4c.exceptions import PanelDataError
-from gp4c.model.laws import EFFECTS
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -86,7 +85,7 @@ def _read_model(model: PanelEstimator, words: str) -> Pilot:
         raise PanelDataError(
             "a pilot with a formula describes subjects with equal covariates; pass one without"
         )
-    if model.effect_ not in EFFECTS:
+    if model.effect_law_.is_free:
         raise PanelDataError(
             "a pilot whose subjects have free weights does not say how much subjects differ; "
             "pass one with effect='auto'"

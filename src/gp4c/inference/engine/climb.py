@@ -2,7 +2,7 @@
 
 With strong data curve and level share a banana-shaped ridge. A climb therefore moves in (ξ, l, …)
 with v = e^{−P(l − l₀)/2} (ξ + b) − b, b = (m₀/k) L⁻¹1. Along l at fixed ξ, f stays as it is in the
-directions that the data know, and h in the others: P = I − Σ_vv (docs/maths_engine.md, section 3).
+directions that the data know, as far as they know its level (docs/maths_engine.md, section 3).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOISE, _NOISE_PER_SUBJECT = 0.05, 2e-4
 _LEAST_PRECISION = 0.05
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tilts:
     """P = A diag(ρ) Aᵀ of C points.
 
@@ -233,7 +233,7 @@ def _advance(
     s.x[:, who], s.raw[who], s.failures[who] = s.trial[:, who], at.value, 0
     fresh = ~s.tilted[who]
     if fresh.any():
-        _choose_tilts(landscape, s, who[fresh], at.hessian[fresh][:, :m, :m])
+        _choose_tilts(landscape, s, who[fresh], at.hessian[fresh])
     tilts = s.tilts.take(who)
     here = tilt(landscape, s.x[:, who], s.u[who], tilts, at)
     precision, axes = np.linalg.eigh(-here.hessian)
@@ -255,27 +255,26 @@ def _advance(
         s.done[who[s.tilted[who] & (reach < floor)]] = True
 
 
-def _choose_tilts(landscape: Landscape, s: _Climbs, who: NDArray[np.intp], by_v: Floats) -> None:
-    """P = ρ (ŵŵᵀ + Q D Q), as soon as the density is concave in v.
+def _choose_tilts(landscape: Landscape, s: _Climbs, who: NDArray[np.intp], hessian: Floats) -> None:
+    """P = ρ (I − Σ + Σggᵀ Σ / τ²), ρ = Jτ², as soon as the density is concave in v.
 
-    ŵ is the direction of v + b, along which a curve keeps its shape, Q = I − ŵŵᵀ, D = I − Σ_vv what
-    the data say of every direction, and ρ = ŵᵀDŵ what they say of the level.
+    Σ is the covariance of v at fixed l, g the gradient of the log number of expected events and
+    τ² = gᵀΣg its variance; J is what the data say of that number.
     """
     m = landscape.size
-    values, axes = np.linalg.eigh(-by_v)
+    values, axes = np.linalg.eigh(-hessian[:, :m, :m])
     concave = values.min(axis=1) > _CONCAVE
-    known, values, axes = who[concave], values[concave], axes[concave]
-    shares = np.clip(1.0 - 1.0 / values, 0.0, 1.0)
-    said = (axes * shares[:, None, :]) @ axes.transpose(0, 2, 1)
-    w = (s.x[:m, known] + landscape.constants(s.u[known])).T
-    w = w / np.sqrt((w**2).sum(axis=1, keepdims=True))
-    along = (said @ w[:, :, None])[:, :, 0]
-    of_level = (w * along).sum(axis=1)
-    outer = w[:, :, None] * w[:, None, :]
-    cross = w[:, :, None] * along[:, None, :]
-    shape = said - cross - cross.transpose(0, 2, 1) + of_level[:, None, None] * outer
-    shares, axes = np.linalg.eigh(of_level[:, None, None] * (outer + shape))
-    s.tilts.shares[known], s.tilts.axes[known] = np.clip(shares, 0.0, 1.0), axes
+    known, axes = who[concave], axes[concave]
+    covariance = (axes / values[concave][:, None, :]) @ axes.transpose(0, 2, 1)
+    g = landscape.height_slopes(s.x[:, known], s.u[known])
+    along = (covariance @ g[:, :, None])[:, :, 0]
+    variance = np.maximum((g * along).sum(axis=1), 1e-300)
+    of_prior = landscape.task.level_prior(s.u[known])[1] ** -2
+    information = np.maximum(-hessian[concave][:, m, m] - of_prior, 0.0)
+    share = np.clip(information * variance, 0.0, 1.0)[:, None, None]
+    of_shape = along[:, :, None] * along[:, None, :] / variance[:, None, None]
+    shares, turned = np.linalg.eigh(share * (np.eye(m) - covariance + of_shape))
+    s.tilts.shares[known], s.tilts.axes[known] = np.clip(shares, 0.0, 1.0), turned
     s.tilted[known] = True
 
 

@@ -183,6 +183,23 @@ class Landscape:
         k, mean = split_level(u)
         return np.asarray(mean + k * (self.prior.features(times) @ x[: self.size]))
 
+    @cached_property
+    def _at_risk(self) -> Floats:
+        """Expected events of a unit rate at the nodes, (Q,); ones where none are at risk."""
+        nodes, cells = self.nodes, self.task.likelihood.cells
+        weights = np.zeros((1, nodes.n_cells + nodes.n_parts))
+        weights[0, nodes.n_cells :] = 1.0 if nodes.by_span else cells.number
+        found = nodes.adjoint(weights)[0]
+        return found if found.sum() > 0 else np.ones_like(found)
+
+    def height_slopes(self, x: Floats, u: Floats) -> Floats:
+        """∂/∂v of the log number of expected events at fixed l, (C, M)."""
+        h = self.curve(x, u)
+        k, _ = split_level(u)
+        total = np.maximum(self._at_risk @ (h * h), 1e-300)
+        slopes = self.features.T @ (self._at_risk[:, None] * h)
+        return np.asarray((2 * k / total * slopes).T)
+
     def rough_start(self, u: float) -> Floats:
         """A point near the data: the root of a crude rate, smoothed over a length-scale.
 
@@ -206,6 +223,8 @@ class Landscape:
         x[: self.size] = self.prior.inverse_factor @ ((height - mean) / k)
         size = float(np.sqrt((x[: self.size] ** 2).mean()))
         x[: self.size] *= min(1.0, _ROUGH_SIZE / max(size, 1e-300))
+        if not self.task.mean and cells.n_events > 0:  # 0 in units of the data's own rate
+            x[self.size] = np.log(cells.n_events / at_risk.sum())
         return x
 
     def _expanded_start(self, u: float) -> Floats:

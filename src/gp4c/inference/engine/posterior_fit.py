@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from gp4c.inference.engine.landscape import Landscape, Task, split_level
-from gp4c.inference.engine.lattice import Lattice, find_modes, with_turned
+from gp4c.inference.engine.lattice import Lattice, Point, find_modes, with_turned
 from gp4c.inference.engine.tempering import affordable_population, needs_tempering, temper
 from gp4c.inference.engine.turns import turned_modes
 from gp4c.inference.engine.weigh import Sheaf, Weighted, weigh
@@ -117,7 +118,7 @@ def fit_posterior(
     law, effect = richest_plausible(known)
     task, lattice = found[law, effect]
     if hyper == "optimize":
-        lattice = replace(lattice, points=[lattice.best], steps=(1.0, 1.0))
+        lattice = replace(lattice, points=[_most_probable(lattice, seed)], steps=(1.0, 1.0))
     tell("weighing draws")
     rng = np.random.default_rng(seed)
     lattice, weighted = _drawn(
@@ -172,6 +173,14 @@ def task_for(
     likelihood = CountLikelihood(cells, law, effect)
     unit_mean = None if mean is None else float(mean) / float(scale)
     return Task(likelihood, KERNELS[kernel], n_inducing, unit_mean)
+
+
+def _most_probable(lattice: Lattice, seed: int) -> Point:
+    """The point of the lattice with most evidence, by weights: Laplace's method errs by nats."""
+    weighted = weigh(lattice, FEWEST_DRAWS, np.random.default_rng(seed), rounds=0)
+    total = float(weighted.size)
+    best = max(weighted.sheaves, key=lambda one: float(logsumexp(one.log_weights(total))))
+    return best.point
 
 
 def _drawn(

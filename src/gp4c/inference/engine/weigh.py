@@ -101,7 +101,8 @@ def weigh(
         if improved is None:
             break
         redrawn = _redrawn(improved, n_draws, log_step, rng)
-        if result.pareto_k < GOOD_K and result.effective > redrawn.effective:
+        no_better = result.pareto_k < GOOD_K or result.pareto_k < redrawn.pareto_k
+        if no_better and result.effective > redrawn.effective:
             break  # the wider mixture spends its draws where little is
         result = redrawn
         if not improved.good:

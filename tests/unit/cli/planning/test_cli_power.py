@@ -59,12 +59,12 @@ def test_files_are_written_and_finished_trials_are_taken_up(workplace, monkeypat
     assert sorted(p.name for p in (workplace / "plan").iterdir()) == names
     assert pd.read_csv("plan/power.csv")["power"].tolist() == [the_plan(n_per_arm=10).power]
     assert (workplace / "plan" / "power.png").read_bytes().startswith(b"\x89PNG")
-    monkeypatch.setattr(trial_runs, "relabellings_above", None)  # nothing is run again
+    monkeypatch.setattr(trial_runs, "trial_p_value", None)  # nothing is run again
     assert run(line).stdout == first.stdout
 
 
 def test_an_interrupted_run_says_how_to_go_on(workplace, monkeypatch):
-    real, calls = trial_runs.relabellings_above, []
+    real, calls = trial_runs.trial_p_value, []
 
     def stop(*arguments):
         calls.append(arguments)
@@ -72,7 +72,7 @@ def test_an_interrupted_run_says_how_to_go_on(workplace, monkeypatch):
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(trial_runs, "relabellings_above", stop)
+    monkeypatch.setattr(trial_runs, "trial_p_value", stop)
     done = run(f"{TRIAL} --ratio 0.5 --n-per-arm 10 --trials 75 --out plan")
     assert done.exit_code == 130
     assert "finished trials are kept in plan/power-trials.json" in done.stderr
