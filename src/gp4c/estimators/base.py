@@ -85,6 +85,10 @@ class PanelEstimator:
     has_posterior: ClassVar[bool] = False
     is_step: ClassVar[bool] = False
     can_bootstrap: ClassVar[bool] = False
+    #: what a fit that needs too much memory is told
+    _memory_remedy: ClassVar[str] = (
+        "read the table in parts (gp4c.scan_panel) and fit GP4C, or take a sample of subjects"
+    )
     saved: ClassVar[Mapping[str, kinds.Check]] = {
         "window_": kinds.window, "time_unit_": kinds.maybe(kinds.TEXT),
         "time_origin_": kinds.Sometimes(kinds.maybe(kinds.date)), "effect_": kinds.effect,
@@ -235,6 +239,10 @@ class PanelEstimator:
             vars(self).clear()
             vars(self).update(before)
             raise
+
+    def _fit_bytes(self, panel: PanelCounts) -> float:
+        """Bytes of the largest arrays of a fit: some columns, unless a class says otherwise."""
+        return 200.0 * panel.n_intervals
 
     # -- saving ---------------------------------------------------------------------------
 

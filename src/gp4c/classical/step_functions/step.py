@@ -20,6 +20,7 @@ from gp4c.classical.step_functions.pseudo import (
     pseudo_log_likelihood,
 )
 from gp4c.classical.step_functions.step_base import StepEstimator, StepSolution, warn_left_out
+from gp4c.classical.visit_cells import FEWER_CELLS, Grid
 from gp4c.estimators.inputs import check_choice
 from gp4c.model.gamma_frailty import frailty_mean
 
@@ -178,6 +179,7 @@ class NPMLE(StepEstimator):
     effect_options: ClassVar[Mapping[str, str | None]] = {
         "auto": "gamma", "none": None, "gamma": "gamma",
     }  # fmt: skip
+    _memory_remedy = FEWER_CELLS
 
     def __init__(
         self,
@@ -191,6 +193,13 @@ class NPMLE(StepEstimator):
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
+
+    def _fit_bytes(self, panel: PanelCounts) -> float:
+        """The matrix of second derivatives at the cells that may hold a jump."""
+        distinct = panel.distinct()
+        runs = Grid.of(distinct.start, distinct.stop).runs
+        sites = min(runs.size, 2 * int((distinct.count > 0).sum()))
+        return 6.0 * sites**2 + 20.0 * runs.n_kept
 
     def _check_parameters(self) -> None:
         check_choice("effect", self.effect, (None, "gamma"))
@@ -297,12 +306,17 @@ class NPMPLGF(StepEstimator):
     )
     objective_name = "log pseudo-likelihood"
     effect_options: ClassVar[Mapping[str, str | None]] = {"auto": "gamma", "gamma": "gamma"}
+    _memory_remedy = FEWER_CELLS
 
     n_left_out_: int
 
     def __init__(self, *, tol: float = 1e-9, max_iter: int = 200) -> None:
         self.tol = tol
         self.max_iter = max_iter
+
+    def _fit_bytes(self, panel: PanelCounts) -> float:
+        """Second derivatives at all visits: cumulative counts reach back to the beginning."""
+        return 36.0 * len(np.unique(panel.stop)) ** 2
 
     def _check_parameters(self) -> None:
         check_positive("tol", self.tol)

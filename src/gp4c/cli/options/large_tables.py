@@ -61,12 +61,13 @@ def scan_source(
     """Open a table that is read in parts; options that need it whole are refused."""
     from gp4c.data.tables.sources import scan_panel
 
-    options = table.reading() | {"by": by, "formula": formula}
+    named = {"by": by, "formula": formula}
+    given = [*table.given(), *(name for name, value in named.items() if value)]
     for name in _WHOLE:
-        if options.pop(name, None):
+        if name in given:
             flag = name.replace("_", "-")
             raise typer.BadParameter(f"--{flag} needs one file that fits in memory")
-    return scan_panel(files, missing=table.missing, **options)
+    return scan_panel(files, **table.reading())
 
 
 def fit_in_parts(

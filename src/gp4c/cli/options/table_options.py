@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import IO, TYPE_CHECKING, Annotated, TypeAlias, TypedDict, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.timeaxis import Window
 
 _COLUMNS = "Columns (usual names are recognised)"
 _READING = "Reading"
@@ -104,6 +105,19 @@ EncodingOption: TypeAlias = Annotated[
 ]
 
 
+class Reading(TypedDict):
+    """Arguments that :func:`gp4c.read_panel` and :func:`gp4c.scan_panel` both take."""
+
+    subject: str | None
+    start: str | None
+    stop: str | None
+    count: str | None
+    exposure: str | None
+    time_unit: str | None
+    window: Window | None
+    missing: str
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """How to read a table, as asked for on the command line."""
@@ -124,18 +138,24 @@ class TableOptions:
     decimal: DecimalOption = None
     encoding: EncodingOption = None
 
-    def reading(self) -> dict[str, Any]:
-        """Return the arguments of :func:`gp4c.read_panel`, without ``missing``."""
-        options = asdict(self)
-        del options["drop_missing"]
-        if self.window is not None:
-            options["window"] = tuple(_number_or_text(time) for time in self.window)
-        return options
+    def reading(self) -> Reading:
+        """Return what every table is read with, whole or in parts."""
+        return {
+            "subject": self.subject, "start": self.start, "stop": self.stop, "count": self.count,
+            "exposure": self.exposure, "time_unit": self.time_unit, "window": self.times(),
+            "missing": "drop" if self.drop_missing else "error",
+        }  # fmt: skip
 
-    @property
-    def missing(self) -> str:
-        """What to do with rows without a count."""
-        return "drop" if self.drop_missing else "error"
+    def times(self) -> Window | None:
+        """The window, its ends as numbers where they are such."""
+        if self.window is None:
+            return None
+        first, last = self.window
+        return _number_or_text(first), _number_or_text(last)
+
+    def given(self) -> list[str]:
+        """Names of the options that were used, in their order."""
+        return [name for name, value in asdict(self).items() if value]
 
 
 def takes_table(command: Callable[..., None]) -> Callable[..., None]:
@@ -159,9 +179,11 @@ def takes_table(command: Callable[..., None]) -> Callable[..., None]:
         for field in fields(TableOptions)
     ]  # fmt: skip
 
+    options: Callable[..., TableOptions] = TableOptions  # typer has checked the values
+
     @functools.wraps(command)
-    def run(**given: Any) -> None:
-        table = TableOptions(**{name: given.pop(name) for name in names})
+    def run(**given: object) -> None:
+        table = options(**{name: given.pop(name) for name in names})
         command(table=table, **given)
 
     signature = inspect.Signature([first, *added, *others])
@@ -183,20 +205,23 @@ def read_source(source: str, table: TableOptions) -> PanelCounts:
     from gp4c.data.datasets.bundled import list_datasets, load_dataset
     from gp4c.data.tables.readers import read_panel
 
-    options = table.reading()
     if source != "-" and not Path(source).exists():
         if source in list_datasets():
-            return _with_options(load_dataset(source), options)
+            return _with_options(load_dataset(source), table)
         _suggest_dataset(source, list_datasets())
-    options = {name: value for name, value in options.items() if value is not None}
-    if "origin" in options:
-        options["origin"] = _origin(options["origin"])
-    file: Any = sys.stdin.buffer if source == "-" else source
-    return read_panel(file, missing=table.missing, **options)
+    file: str | IO[bytes] = sys.stdin.buffer if source == "-" else source
+    return read_panel(
+        file, time=table.time, cumulative=table.cumulative, since_entry=table.since_entry,
+        origin=_origin(table.origin), delimiter=table.delimiter,
+        decimal="." if table.decimal is None else table.decimal, encoding=table.encoding,
+        **table.reading(),
+    )  # fmt: skip
 
 
-def _origin(text: str) -> str | float | None:
+def _origin(text: str | None) -> str | float | None:
     """Where first intervals start: a number, each subject's first visit, or a date or column."""
+    if text is None:
+        return 0.0
     return None if text == "first" else _number_or_text(text)
 
 
@@ -219,13 +244,13 @@ def _suggest_dataset(source: str, known: list[str]) -> None:
         raise PanelDataError(f"there is no file {source!r}; did you mean the data set {near[0]!r}?")
 
 
-def _with_options(panel: PanelCounts, options: dict[str, Any]) -> PanelCounts:
-    """Change the window of a data set; its columns are known."""
+def _with_options(panel: PanelCounts, table: TableOptions) -> PanelCounts:
+    """Change the window of a data set; its columns are known, and no count is missing."""
     from gp4c.exceptions import PanelDataError
 
-    window = options.pop("window", None)
-    given = [name for name, value in options.items() if value]
-    if given:
-        flag = "--" + given[0].replace("_", "-")
-        raise PanelDataError(f"a data set that comes with gp4c takes no {flag}")
+    for name in table.given():
+        if name not in ("window", "drop_missing"):
+            flag = "--" + name.replace("_", "-")
+            raise PanelDataError(f"a data set that comes with gp4c takes no {flag}")
+    window = table.times()
     return panel if window is None else panel.with_window(window)
