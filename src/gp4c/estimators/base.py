@@ -434,6 +434,19 @@ class PanelEstimator:
         values = function(t.ravel())
         return float(values[0]) if t.ndim == 0 else values.reshape(t.shape)
 
+    def _over_intervals(
+        self, start: ArrayLike, stop: ArrayLike, extrapolate: bool,
+        integral: Callable[[Floats, Floats], Floats],
+    ) -> Numbers:  # fmt: skip
+        """Apply a function of flat starts and stops; two scalars in give a float."""
+        first, last = np.broadcast_arrays(
+            self._inside(start, extrapolate), self._inside(stop, extrapolate)
+        )
+        if np.any(last < first):
+            raise ValueError("each stop must not be before its start")
+        values = integral(first.ravel(), last.ravel())
+        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+
 
 def _is_fitted_name(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_")

@@ -15,7 +15,7 @@ from gp4c.classical.parametric.rate_profile import profile_interval_of
 from gp4c.classical.plug_in import Floats
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.base import Numbers
-from gp4c.estimators.inputs import check_choice, check_level
+from gp4c.estimators.inputs import check_band, check_choice, check_level
 from gp4c.estimators.regression.covariate_tables import Covariates, CovariateTables
 
 if TYPE_CHECKING:
@@ -250,8 +250,7 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         from scipy.special import chdtri
 
         self._check_fitted()
-        check_level(level)
-        check_choice("kind", kind, ("pointwise", "simultaneous"))
+        check_band(level, kind)
         z, shift = self._log_factor(covariates)
         reach = float(np.sqrt(chdtri(2.0 if kind == "simultaneous" else 1.0, 1.0 - level)))
 
