@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 
 #: made to be filled: they remember workspaces, climbs and draws while a search goes on
-MUTABLE = {"Problem", "_Climbs", "_Row", "_Stride", "Point", "Sheaf", "LikelihoodTerms"}
+MUTABLE = {"Problem", "_Climbs", "_Row", "_Stride", "Point", "LikelihoodTerms"}
 
 
 def dataclasses_of(folder):

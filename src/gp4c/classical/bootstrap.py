@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import PlugInEstimator
 from gp4c.estimators.base import Numbers
-from gp4c.estimators.inputs import check_choice, check_level
+from gp4c.estimators.inputs import check_band
 from gp4c.exceptions import ConvergenceWarning, NotFittedError
 from gp4c.files import kinds
-from gp4c.posterior.quantiles import BAND_KINDS
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -214,8 +213,7 @@ class BootstrapEstimator(PlugInEstimator):
         extrapolate: bool,
     ) -> tuple[Numbers, Numbers]:
         self._check_fitted()
-        check_level(level)
-        check_choice("kind", kind, BAND_KINDS)
+        check_band(level, kind)
         if not hasattr(self, "bootstrap_"):
             raise NotFittedError(
                 f"{type(self).__name__} has no posterior; call bootstrap(200) first to get bands"

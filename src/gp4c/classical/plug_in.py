@@ -125,14 +125,11 @@ class PlugInEstimator(PanelEstimator):
         self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
     ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure."""
-        first = self._inside(start, extrapolate)
-        last = self._inside(stop, extrapolate)
-        first, last = np.broadcast_arrays(first, last)
-        if np.any(last < first):
-            raise ValueError("each stop must not be before its start")
-        values = self._cumulative(last.ravel()) - self._cumulative(first.ravel())
-        values = np.maximum(values, 0.0)
-        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+
+        def mass(first: Floats, last: Floats) -> Floats:
+            return np.maximum(self._cumulative(last) - self._cumulative(first), 0.0)
+
+        return self._over_intervals(start, stop, extrapolate, mass)
 
     def score(
         self, panel: PanelCounts, y: None = None, *, constant: bool = False, joint: bool = True

@@ -19,6 +19,11 @@ Flags = NDArray[np.bool_]
 
 #: entries up to which sums go through a sparse matrix, which does not cancel (about 250 MB)
 _MATRIX_ENTRIES = 20_000_000
+#: what a fit that needs too much memory for its cells is told
+FEWER_CELLS = (
+    "it grows with the square of the number of different visit times: round them, take a "
+    "sample of the subjects (panel[::2]), or use GP4C, which needs far less"
+)
 
 
 def group_sums(group: Indices, values: Floats, n_groups: int) -> Floats:
@@ -57,8 +62,18 @@ class Runs:
         return sparse.csr_array(self.matrix.T)
 
     @cached_property
+    def n_entries(self) -> int:
+        """Ones in A."""
+        return int(np.maximum(self.last - self.first, 0).sum())
+
+    @property
+    def n_kept(self) -> int:
+        """Ones in A that a fit may keep in memory at once."""
+        return min(self.n_entries, _MATRIX_ENTRIES)
+
+    @property
     def _small(self) -> bool:
-        return int(np.maximum(self.last - self.first, 0).sum()) <= _MATRIX_ENTRIES
+        return self.n_entries <= _MATRIX_ENTRIES
 
     def sums(self, cells: Floats) -> Floats:
         """Sum of the cells inside each interval, Aλ: (size,) or (size, F) -> (N,) or (N, F)."""

@@ -87,6 +87,10 @@ class PanelEstimator:
     has_posterior: ClassVar[bool] = False
     is_step: ClassVar[bool] = False
     can_bootstrap: ClassVar[bool] = False
+    #: what a fit that needs too much memory is told
+    _memory_remedy: ClassVar[str] = (
+        "read the table in parts (gp4c.scan_panel) and fit GP4C, or take a sample of subjects"
+    )
     saved: ClassVar[Mapping[str, kinds.Check]] = {
         "window_": kinds.window, "time_unit_": kinds.maybe(kinds.TEXT),
         "time_origin_": kinds.Sometimes(kinds.maybe(kinds.date)),
@@ -239,6 +243,10 @@ class PanelEstimator:
             vars(self).clear()
             vars(self).update(before)
             raise
+
+    def _fit_bytes(self, panel: PanelCounts) -> float:
+        """Bytes of the largest arrays of a fit: some columns, unless a class says otherwise."""
+        return 200.0 * panel.n_intervals
 
     # -- saving ---------------------------------------------------------------------------
 
@@ -442,6 +450,19 @@ class PanelEstimator:
         t = self._inside(times, extrapolate)
         values = function(t.ravel())
         return float(values[0]) if t.ndim == 0 else values.reshape(t.shape)
+
+    def _over_intervals(
+        self, start: ArrayLike, stop: ArrayLike, extrapolate: bool,
+        integral: Callable[[Floats, Floats], Floats],
+    ) -> Numbers:  # fmt: skip
+        """Apply a function of flat starts and stops; two scalars in give a float."""
+        first, last = np.broadcast_arrays(
+            self._inside(start, extrapolate), self._inside(stop, extrapolate)
+        )
+        if np.any(last < first):
+            raise ValueError("each stop must not be before its start")
+        values = integral(first.ravel(), last.ravel())
+        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
 
 
 def _is_fitted_name(name: str) -> bool:

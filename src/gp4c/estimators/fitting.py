@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.base import Floats, PanelEstimator
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.variational.bound import theorem2
 from gp4c.inference.variational.count_terms import count_term
@@ -17,6 +17,12 @@ from gp4c.inference.variational.hyper import Optimum, Problem, free_coordinates,
 from gp4c.inference.variational.search import finished, search
 from gp4c.model.sparse_prior import Hyper
 from gp4c.posterior.sparse_posterior import Posterior
+
+if TYPE_CHECKING:
+    from gp4c.data.events import RecurrentEvents
+    from gp4c.data.panel import PanelCounts
+    from gp4c.data.subjects import LabelArray
+    from gp4c.estimators.gp_base import GaussianProcessModel
 
 #: prior used when no event was seen: f² has mean 1 (one event in the whole exposure), the curve
 #: is smooth on the scale of the window
@@ -94,7 +100,7 @@ def find_optimum(problem: Problem, *, mean: str | float, tol: float, max_iter: i
     return finished(problem, near, free=free, tol=tol, max_iter=max_iter)
 
 
-def store_fit(model: Any, problem: Problem, optimum: Optimum) -> None:
+def store_fit(model: GaussianProcessModel, problem: Problem, optimum: Optimum) -> None:
     """Set the fitted attributes of a model, in the user's units."""
     data = problem.data
     evaluation, hyper = optimum.estep.evaluation, optimum.hyper
@@ -128,7 +134,7 @@ def store_fit(model: Any, problem: Problem, optimum: Optimum) -> None:
     model.converged_ = optimum.converged
 
 
-def describe_data(panel: Any, events: Any) -> dict[str, float]:
+def describe_data(panel: PanelCounts | None, events: RecurrentEvents | None) -> dict[str, float]:
     """Sizes of the data behind a fit, for summaries."""
     sources = [source for source in (panel, events) if source is not None]
     spans, times = [], []
@@ -147,13 +153,13 @@ def describe_data(panel: Any, events: Any) -> dict[str, float]:
     }
 
 
-def subject_labels(panel: Any, events: Any) -> Any:
+def subject_labels(panel: PanelCounts | None, events: RecurrentEvents | None) -> LabelArray:
     """Labels of the subjects in the order of the per-subject attributes."""
     labels = [np.asarray(s.subjects, dtype=object) for s in (panel, events) if s is not None]
     return np.concatenate(labels)
 
 
-def _expected_counts(problem: Problem, optimum: Optimum) -> Any:
+def _expected_counts(problem: Problem, optimum: Optimum) -> Floats | None:
     """Posterior mean of R_k, each subject's expected count at effect 1; None without effects."""
     if problem.effect is None:
         return None
@@ -161,16 +167,16 @@ def _expected_counts(problem: Problem, optimum: Optimum) -> Any:
     return optimum.work.likelihood.exposure.expected(at.mean**2 + at.variance)
 
 
-def _subject_effects(problem: Problem, optimum: Optimum) -> tuple[Any, float]:
+def _subject_effects(problem: Problem, optimum: Optimum) -> tuple[Floats | None, float]:
     """Effects of the subjects, and the rate that goes with them.
 
     Where f and the effects share a scale, a mean effect of 1 fixes it.
     """
-    rate = problem.data.rate
-    if problem.effect is None:
+    rate, expected = problem.data.rate, _expected_counts(problem, optimum)
+    if problem.effect is None or expected is None:
         return None, rate
     effects = subject_cost(problem.effect).weight(
-        problem.data.totals, _expected_counts(problem, optimum), optimum.hyper.shape
+        problem.data.totals, expected, optimum.hyper.shape
     )
     shared = float(effects.mean()) if problem.shares_scale else 1.0
     return effects / shared, rate * shared

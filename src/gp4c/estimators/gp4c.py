@@ -165,6 +165,10 @@ class GP4C(CovariateModel):
     effect_options: ClassVar[Mapping[str, str | None]] = {
         "auto": "auto", "none": None, "gamma": "gamma", "weight": "weight",
     }  # fmt: skip
+    _memory_remedy = (
+        "fewer inducing inputs (n_inducing=), count_term='pointwise', or a sample of the subjects "
+        "(panel[::2]) needs less"
+    )
     saved: ClassVar[Mapping[str, kinds.Check]] = {
         "compression_": kinds.maybe(kinds.dict_of(kinds.one_of(str, int, float))),
         "coefficients_": kinds.maybe(kinds.result("CovariateEffects")),
@@ -274,6 +278,11 @@ class GP4C(CovariateModel):
                 self._warn_of_dispersion(panel)
             warn_of_misfit(self)
         return self
+
+    def _fit_bytes(self, panel: PanelCounts) -> float:
+        from gp4c.estimators.footprint import gaussian_bytes
+
+        return gaussian_bytes(self, panel)
 
     @property
     def _is_variational(self) -> bool:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.base import Numbers
+from gp4c.estimators.inputs import check_band
 from gp4c.estimators.reported_bounds import FittedBounds
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.forecasting import expected_integrals, integral_draws
-from gp4c.posterior.quantiles import BAND_KINDS, simultaneous_level
+from gp4c.posterior.quantiles import simultaneous_level
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
 from gp4c.posterior.sparse_posterior import Posterior
 from gp4c.posterior.subject_counts import SubjectCounts
@@ -201,13 +202,8 @@ class GaussianProcessModel(FittedBounds):
         extrapolate: bool = False,
     ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure."""
-        first = self._inside(start, extrapolate)
-        last = self._inside(stop, extrapolate)
-        first, last = np.broadcast_arrays(first, last)
-        if np.any(last < first):
-            raise ValueError("each stop must not be before its start")
-        values = self._posterior().expected_integral(first.ravel(), last.ravel())
-        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+        integral = self._posterior().expected_integral
+        return self._over_intervals(start, stop, extrapolate, integral)
 
     def to_arviz(
         self, panel: PanelCounts | None = None, *, n_draws: int = 2000, n_points: int = 100,
@@ -437,10 +433,7 @@ class GaussianProcessModel(FittedBounds):
         self, level: float, kind: str, draw: Callable[[Floats], Floats]
     ) -> tuple[float, float]:
         """Tail probabilities of a band; a simultaneous one uses draws of the curve."""
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, not {level!r}")
-        if kind not in BAND_KINDS:
-            raise ValueError(f"kind must be 'pointwise' or 'simultaneous', not {kind!r}")
+        check_band(level, kind)
         self._check_fitted()
         if kind == "simultaneous":
             inner = np.linspace(*self.window_, BAND_POINTS + 1)[1:]  # Λ is 0 at the start

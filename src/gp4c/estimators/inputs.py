@@ -8,6 +8,7 @@ from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
 from gp4c.model.kernels import KERNELS
 from gp4c.model.laws import EFFECTS, LAWS
+from gp4c.posterior.quantiles import BAND_KINDS
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
@@ -66,6 +67,12 @@ def check_level(level: float) -> None:
     """Raise a clear error unless a level is strictly between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, not {level!r}")
+
+
+def check_band(level: float, kind: str) -> None:
+    """Check level and kind of a band."""
+    check_level(level)
+    check_choice("kind", kind, BAND_KINDS)
 
 
 def check_shared_parameters(model: GaussianProcessModel) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import numpy as np
@@ -20,6 +20,9 @@ from gp4c.data.tables.parquet import ParquetSource
 from gp4c.data.tables.sources import DaskSource, PanelSource, read_partition
 from gp4c.exceptions import MissingExtraError, PanelDataError
 from gp4c.large.streaming import Meter, PanelSums, Pass, Say, add_sums, sum_source
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Keys = NDArray[np.uint64]
 
@@ -38,7 +41,7 @@ class PartSums:
 
 
 def sum_on_cluster(
-    source: PanelSource, client: Any, *, effect: str | None, say: Say | None = None
+    source: PanelSource, client: Client | None, *, effect: str | None, say: Say | None = None
 ) -> PanelSums:
     """Pass over a source once, on the workers of `client` (or of Dask's current scheduler)."""
     topic = None if client is None or say is None else f"gp4c-rows-{uuid4().hex}"
@@ -52,7 +55,8 @@ def sum_on_cluster(
         found: PartSums = total.compute()
     else:
         with _heard(client, topic, say, source.n_rows):
-            found = client.compute(total, retries=RETRIES).result()
+            running = client.compute(total, retries=RETRIES)  # type: ignore[no-untyped-call]
+            found = running.result()
     if found.sums is None:
         raise PanelDataError("the source is empty; it needs at least one row")
     if effect is not None:
@@ -61,17 +65,21 @@ def sum_on_cluster(
 
 
 @contextmanager
-def _heard(client: Any, topic: str | None, say: Say | None, n_rows: int | None) -> Iterator[None]:
+def _heard(
+    client: Client, topic: str | None, say: Say | None, n_rows: int | None
+) -> Iterator[None]:
     """Tell what workers report of the rows that they have read."""
     if topic is None or say is None:
         yield
         return
     meter = Meter(say, n_rows)
-    client.subscribe_topic(topic, lambda event: meter.add(event[1]))
+    client.subscribe_topic(  # type: ignore[no-untyped-call]
+        topic, lambda event: meter.add(event[1])
+    )
     try:
         yield
     finally:
-        client.unsubscribe_topic(topic)
+        client.unsubscribe_topic(topic)  # type: ignore[no-untyped-call]
 
 
 def _tasks(source: PanelSource, effect: str | None, topic: str | None) -> list[Any] | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from gp4c.inference.engine.climb import Mode, carried_over, climb
 from gp4c.inference.engine.landscape import Derivatives, Landscape, split_level
 from gp4c.inference.engine.lattice import Lattice, find_modes
-from gp4c.inference.engine.posterior_fit import EngineFit, Laws, task_for
+from gp4c.inference.engine.posterior_fit import EngineFit, Laws, Settings, task_for
 from gp4c.model.cells import Cells, CountedRows, Expansion
 from gp4c.model.count_likelihood import SMALL
 from gp4c.model.observed_cells import merged_spans, reduce_cells
@@ -61,7 +61,7 @@ class ManyRows:
         Rows with events, and merged times at risk, by subject.
     rate : float
         The rate that the unit rate stands for.
-    settings : dict
+    settings : Settings
         Kernel, inducing inputs and mean of :func:`gp4c.inference.engine.posterior_fit.task_for`.
     """
 
@@ -70,11 +70,15 @@ class ManyRows:
     n_subjects: int
     window: tuple[float, float]
     rate: float
-    settings: dict[str, Any] = field(default_factory=dict)
+    settings: Settings = field(default_factory=Settings)
 
     @classmethod
     def of(
-        cls, rows: CountedRows, n_subjects: int, window: tuple[float, float], **settings: Any
+        cls,
+        rows: CountedRows,
+        n_subjects: int,
+        window: tuple[float, float],
+        **settings: Unpack[Settings],
     ) -> ManyRows:
         """From rows in unit time."""
         spans = merged_spans(rows)  # by subject
@@ -301,7 +305,7 @@ def expanded_at(land: Landscape, mode: Mode) -> Cells:
     )  # fmt: skip
 
 
-def expanded_cells(cells: Cells, laws: Laws, near: Mode, settings: dict[str, Any]) -> Cells:
+def expanded_cells(cells: Cells, laws: Laws, near: Mode, settings: Settings) -> Cells:
     """The expansion of cells that are many, at the mode next to one that is known."""
     task = task_for(cells, *laws, **settings)
     land = task.landscape(max(near.landscape.log_length - _CLOSER, np.log(cells.resolution)))
@@ -314,7 +318,7 @@ def expanded_cells(cells: Cells, laws: Laws, near: Mode, settings: dict[str, Any
     return expanded_at(land, climb(land, x, np.array([near.u]), tol=_NEAR, max_steps=20)[0])
 
 
-def expansion_error(fit: EngineFit, parts: Iterator[Cells], settings: dict[str, Any]) -> float:
+def expansion_error(fit: EngineFit, parts: Iterator[Cells], settings: Settings) -> float:
     """Deviation over some draws, in nats, of an expansion from the log-likelihood itself."""
     mode = fit.lattice.best.mode
     x = _draws_near(fit, mode)

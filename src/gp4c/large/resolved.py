@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 from gp4c.inference.engine.climb import Mode
 from gp4c.inference.engine.landscape import Task
 from gp4c.inference.engine.lattice import Lattice, find_modes
-from gp4c.inference.engine.posterior_fit import Laws, task_for
+from gp4c.inference.engine.posterior_fit import Laws, Settings, task_for
 from gp4c.large.compression import SHORTEST
 from gp4c.large.interval_sums import IntervalSums, Rows, rows_to_nodes
 from gp4c.large.streaming import PanelSums
@@ -78,7 +77,7 @@ class SummedPanel:
         )
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         """What :func:`gp4c.inference.engine.posterior_fit.task_for` must know."""
         return {"kernel": self.kernel, "n_inducing": self.n_inducing, "mean": self.mean}
 

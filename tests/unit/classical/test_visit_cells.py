@@ -69,3 +69,9 @@ def test_intervals_are_laid_on_their_own_end_points():
     assert_array_equal(grid.runs.first, [0, 2, 1])
     assert_array_equal(grid.runs.last, [3, 4, 2])
     assert_allclose(grid.runs.sums(grid.width), [2.0, 2.5, 0.5])
+
+
+def test_entries_are_those_of_the_matrix(monkeypatch):
+    assert RUNS.n_entries == RUNS.matrix.nnz == RUNS.n_kept
+    monkeypatch.setattr(cells, "_MATRIX_ENTRIES", 3)
+    assert RUNS.n_kept == 3

@@ -38,7 +38,7 @@ DEFAULTS = {
 OF_METHODS = {
     "intensity_band": {"level": 0.95, "kind": "pointwise", "extrapolate": False},
     "cumulative_band": {"level": 0.95, "kind": "pointwise", "extrapolate": False},
-    "forecast": {"subjects": None, "level": 0.9},
+    "forecast": {"subjects": "auto", "level": 0.9},
     "cumulative": {"extrapolate": False},
 }
 

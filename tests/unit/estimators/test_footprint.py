@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import gp4c
+from gp4c.estimators import footprint
 from gp4c.estimators.footprint import expected_peak
+from gp4c.exceptions import NotEnoughMemoryError
 from peaks import traced_peak
 from problems import visits_panel
 
@@ -97,3 +99,25 @@ def test_what_is_asked_for_costs() -> None:
 
 def test_other_data_than_panels_are_not_judged() -> None:
     assert expected_peak(gp4c.GP4C(), None) == 0.0
+
+
+def test_an_estimator_of_ones_own_needs_what_its_class_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Renamed(gp4c.NPMLE):
+        """Inherits its needs, whatever it is called."""
+
+    class Greedy(gp4c.NPMPLE):
+        """Says its own."""
+
+        _memory_remedy = "ask for less"
+
+        def _fit_bytes(self, panel: gp4c.PanelCounts) -> float:
+            return 5e6 * panel.n_subjects
+
+    panel = data(200)
+    assert expected_peak(Renamed(), panel) == expected_peak(gp4c.NPMLE(), panel)
+    assert expected_peak(Greedy(), panel) - expected_peak(Greedy(), data(100)) == 5e8
+    monkeypatch.setattr(footprint, "available_memory", lambda: 10_000_000)
+    with pytest.raises(NotEnoughMemoryError, match=r"Greedy .* 1\.0 GB .*: ask for less"):
+        Greedy().fit(panel)

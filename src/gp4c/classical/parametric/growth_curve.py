@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,8 @@ from gp4c.classical.parametric.rate_fit import LawFit, RateData, RateRows
 from gp4c.classical.parametric.rate_profile import profile_interval_of
 from gp4c.classical.plug_in import Floats
 from gp4c.data.subject_histories import SubjectHistories
-from gp4c.estimators.inputs import check_choice, check_level
+from gp4c.estimators.base import Numbers
+from gp4c.estimators.inputs import check_band, check_choice, check_level
 from gp4c.estimators.regression.covariate_tables import Covariates, CovariateTables
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
 
     def intensity(
         self, t: ArrayLike, *, covariates: Covariates | None = None, extrapolate: bool = False
-    ) -> Any:
+    ) -> Numbers:
         """The rate λ(t), in events per unit of time and exposure.
 
         Parameters
@@ -144,9 +145,9 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
 
     def cumulative(
         self, t: ArrayLike, *, covariates: Covariates | None = None, extrapolate: bool = False
-    ) -> Any:
+    ) -> Numbers:
         """Λ(t), the expected number of events from the window's start to t."""
-        factor = np.exp(self._log_factor(covariates)[1])
+        factor = float(np.exp(self._log_factor(covariates)[1]))
         return self._evaluate(t, lambda x: factor * self._cumulative(x), extrapolate)
 
     def expected_counts(
@@ -156,9 +157,9 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         *,
         covariates: Covariates | None = None,
         extrapolate: bool = False,
-    ) -> Any:
+    ) -> Numbers:
         """Expected number of events in each (start, stop] for a subject with unit exposure."""
-        factor = np.exp(self._log_factor(covariates)[1])
+        factor = float(np.exp(self._log_factor(covariates)[1]))
         return factor * super().expected_counts(start, stop, extrapolate=extrapolate)
 
     def _log_intensity(self, times: Floats) -> tuple[Floats, Floats]:
@@ -207,7 +208,7 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         *,
         covariates: Covariates | None = None,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Confidence band of λ: (low, high), each shaped like `t`.
 
         By the delta method on the log scale, from the observed information; simultaneous bands
@@ -226,7 +227,7 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         *,
         covariates: Covariates | None = None,
         extrapolate: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Numbers, Numbers]:
         """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`."""
         if self.n_bootstraps_ and covariates is None:
             return super().cumulative_band(t, level, kind, extrapolate=extrapolate)
@@ -243,13 +244,13 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         return value, slope
 
     def _wald(
-        self, curve: Any, t: ArrayLike, level: float, kind: str, covariates: Any, beyond: bool
-    ) -> tuple[Any, Any]:
+        self, curve: Callable[[Floats], tuple[Floats, Floats]], t: ArrayLike, level: float,
+        kind: str, covariates: Covariates | None, beyond: bool,
+    ) -> tuple[Numbers, Numbers]:  # fmt: skip
         from scipy.special import chdtri
 
         self._check_fitted()
-        check_level(level)
-        check_choice("kind", kind, ("pointwise", "simultaneous"))
+        check_band(level, kind)
         z, shift = self._log_factor(covariates)
         reach = float(np.sqrt(chdtri(2.0 if kind == "simultaneous" else 1.0, 1.0 - level)))
 

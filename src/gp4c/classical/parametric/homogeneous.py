@@ -30,7 +30,7 @@ from gp4c.classical.parametric.rate_profile import profile_level
 from gp4c.classical.plug_in import Floats
 from gp4c.estimators.base import Numbers
 from gp4c.estimators.fit_warnings import look_back, warn_if_overdispersed, warn_of_misfit
-from gp4c.estimators.inputs import check_choice, check_level
+from gp4c.estimators.inputs import check_band, check_choice, check_level
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.files import kinds
 from gp4c.model.dispersion import poisson_dispersion
@@ -259,8 +259,7 @@ class HomogeneousPoisson(BootstrapEstimator):
         """
         if hasattr(self, "bootstrap_"):
             return super().intensity_band(t, level, kind, extrapolate=extrapolate)
-        check_choice("kind", kind, ("pointwise", "simultaneous"))
-        return self._both_ends(t, level, extrapolate, lambda x, rate: np.full_like(x, rate))
+        return self._both_ends(t, level, kind, extrapolate, lambda x, rate: np.full_like(x, rate))
 
     def cumulative_band(
         self,
@@ -273,16 +272,17 @@ class HomogeneousPoisson(BootstrapEstimator):
         """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`."""
         if hasattr(self, "bootstrap_"):
             return super().cumulative_band(t, level, kind, extrapolate=extrapolate)
-        check_choice("kind", kind, ("pointwise", "simultaneous"))
-        return self._both_ends(t, level, extrapolate, self._line)
+        return self._both_ends(t, level, kind, extrapolate, self._line)
 
     def _both_ends(
         self,
         t: ArrayLike,
         level: float,
+        kind: str,
         extrapolate: bool,
         curve: Callable[[Floats, float], Floats],
     ) -> tuple[Numbers, Numbers]:
+        check_band(level, kind)
         low, high = self.rate_interval(level)
         return (
             self._evaluate(t, lambda x: curve(x, low), extrapolate),

@@ -6,6 +6,7 @@ the conditions of its maximum, never on a small change of the parameters.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -157,14 +158,7 @@ def em(
     problem: JumpProblem, term: ExposureTerm, tol: float = 1e-8, max_iter: int = 20_000
 ) -> JumpFit:
     """Self-consistency iteration λ ← λ · gain/cost, extrapolated where that helps (SQUAREM)."""
-    if len(problem.sites) == 0:
-        return _nothing(term, problem)
-    state = _Ascent(problem, term, even_start(problem, term))
-    for _ in range(max_iter):
-        if state.residual() <= tol:
-            break
-        _squared_em_step(state)
-    return state.result(tol)
+    return _repeated(_squared_em_step, problem, term, tol, max_iter)
 
 
 def icm(
@@ -176,14 +170,26 @@ def icm(
     a step towards it with halving (Jongbloed 1998); the EM step in between is the hybrid of
     Wellner and Zhan (1997), which needs far fewer iterations than either alone.
     """
+
+    def step(state: _Ascent) -> None:
+        _towards(state, _convex_minorant(state))
+        _em_step(state)
+
+    return _repeated(step, problem, term, tol, max_iter)
+
+
+def _repeated(
+    step: Callable[[_Ascent], None], problem: JumpProblem, term: ExposureTerm, tol: float,
+    max_iter: int,
+) -> JumpFit:  # fmt: skip
+    """Take a step from even jumps on, again and again, until the residual is small."""
     if len(problem.sites) == 0:
         return _nothing(term, problem)
     state = _Ascent(problem, term, even_start(problem, term))
     for _ in range(max_iter):
         if state.residual() <= tol:
             break
-        _towards(state, _convex_minorant(state))
-        _em_step(state)
+        step(state)
     return state.result(tol)
 
 

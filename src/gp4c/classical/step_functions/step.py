@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,12 @@ from gp4c.classical.step_functions.pseudo import (
     fit_pseudo_likelihood,
     pseudo_log_likelihood,
 )
-from gp4c.classical.step_functions.step_base import StepEstimator, StepSolution, warn_left_out
+from gp4c.classical.step_functions.step_base import (
+    PseudoLikelihoodEstimator,
+    StepEstimator,
+    StepSolution,
+)
+from gp4c.classical.visit_cells import FEWER_CELLS, Grid
 from gp4c.estimators.inputs import check_choice
 from gp4c.model.gamma_frailty import frailty_mean
 
@@ -30,7 +35,7 @@ _SOLVERS: dict[str, Callable[..., JumpFit]] = {"newton": newton, "icm": icm, "em
 _MAX_ITER = {"newton": 200, "icm": 20_000, "em": 20_000}
 
 
-class NPMPLE(StepEstimator):
+class NPMPLE(PseudoLikelihoodEstimator):
     r"""Nonparametric maximum pseudo-likelihood estimator of the mean function Λ.
 
     The cumulative counts :math:`N_{ij}` of a subject at its visits :math:`T_{ij}` are treated as
@@ -84,19 +89,9 @@ class NPMPLE(StepEstimator):
         "The mean number of events was estimated by the nonparametric maximum pseudo-likelihood "
         "estimator (Sun and Kalbfleisch, 1995)."
     )
-    objective_name = "log pseudo-likelihood"
-
-    n_left_out_: int
 
     def __init__(self) -> None:
         pass
-
-    def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it)."""
-        with self._whole_fit():
-            super().fit(panel)
-            self.n_left_out_ = warn_left_out(self, self._rows)
-        return self
 
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:
         data = CumulativeCounts.of(rows)
@@ -178,6 +173,7 @@ class NPMLE(StepEstimator):
     effect_options: ClassVar[Mapping[str, str | None]] = {
         "auto": "gamma", "none": None, "gamma": "gamma",
     }  # fmt: skip
+    _memory_remedy = FEWER_CELLS
 
     def __init__(
         self,
@@ -191,6 +187,13 @@ class NPMLE(StepEstimator):
         self.method = method
         self.tol = tol
         self.max_iter = max_iter
+
+    def _fit_bytes(self, panel: PanelCounts) -> float:
+        """The matrix of second derivatives at the cells that may hold a jump."""
+        distinct = panel.distinct()
+        runs = Grid.of(distinct.start, distinct.stop).runs
+        sites = min(runs.size, 2 * int((distinct.count > 0).sum()))
+        return 6.0 * sites**2 + 20.0 * runs.n_kept
 
     def _check_parameters(self) -> None:
         check_choice("effect", self.effect, (None, "gamma"))
@@ -244,7 +247,7 @@ class NPMLE(StepEstimator):
         )
 
 
-class NPMPLGF(StepEstimator):
+class NPMPLGF(PseudoLikelihoodEstimator):
     r"""Nonparametric maximum pseudo-likelihood estimator with gamma frailty.
 
     Given a frailty :math:`\gamma_i \sim \mathrm{Gamma}(\alpha, \alpha)` shared by all visits of a
@@ -295,25 +298,20 @@ class NPMPLGF(StepEstimator):
         "The mean number of events was estimated by nonparametric maximum pseudo-likelihood with "
         "gamma frailty (Zhang and Jamshidian, 2003)."
     )
-    objective_name = "log pseudo-likelihood"
     effect_options: ClassVar[Mapping[str, str | None]] = {"auto": "gamma", "gamma": "gamma"}
-
-    n_left_out_: int
+    _memory_remedy = FEWER_CELLS
 
     def __init__(self, *, tol: float = 1e-9, max_iter: int = 200) -> None:
         self.tol = tol
         self.max_iter = max_iter
 
+    def _fit_bytes(self, panel: PanelCounts) -> float:
+        """Second derivatives at all visits: cumulative counts reach back to the beginning."""
+        return 36.0 * len(np.unique(panel.stop)) ** 2
+
     def _check_parameters(self) -> None:
         check_positive("tol", self.tol)
         check_positive("max_iter", self.max_iter)
-
-    def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate Λ and α from a panel; `y` is ignored (scikit-learn passes it)."""
-        with self._whole_fit():
-            super().fit(panel)
-            self.n_left_out_ = warn_left_out(self, self._rows)
-        return self
 
     def _solve(self, rows: PanelRows, weights: Floats) -> StepSolution:
         data = CumulativeCounts.of(rows)

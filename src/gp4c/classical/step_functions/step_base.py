@@ -128,7 +128,21 @@ class StepEstimator(BootstrapEstimator):
         return np.asarray(padded[:, columns], dtype=np.float64)
 
 
-def warn_left_out(model: StepEstimator, rows: PanelRows) -> int:
+class PseudoLikelihoodEstimator(StepEstimator):
+    """A step function from cumulative counts, which not every row has."""
+
+    objective_name = "log pseudo-likelihood"
+    n_left_out_: int
+
+    def fit(self, panel: PanelCounts, y: None = None) -> Self:
+        """Estimate Λ, and α with frailty; `y` is ignored (scikit-learn passes it)."""
+        with self._whole_fit():
+            super().fit(panel)
+            self.n_left_out_ = _warn_left_out(self, self._rows)
+        return self
+
+
+def _warn_left_out(model: StepEstimator, rows: PanelRows) -> int:
     """Say how many rows a pseudo-likelihood estimator could not use; return the number."""
     left_out = int((~rows.unbroken()).sum())
     if left_out:

@@ -232,7 +232,7 @@ def read_labels(problems: Problems, name: str, column: Column) -> tuple[IndexArr
     except TypeError as error:
         raise PanelDataError(f"{name!r} must hold hashable labels: {error}") from None
     problems.flag(index < 0, f"{name!r} must label the subject", lambda row: "the cell is missing")
-    labels = as_labels(unique)
+    labels = _as_labels(unique)
     order = label_order(labels)
     rank = np.empty(len(labels) + 1, dtype=np.intp)
     rank[order] = np.arange(len(labels))
@@ -240,7 +240,7 @@ def read_labels(problems: Problems, name: str, column: Column) -> tuple[IndexArr
     return rank[index], labels[order]
 
 
-def as_labels(values: Column | pd.Index[Any]) -> LabelArray:
+def _as_labels(values: pd.Index[Any]) -> LabelArray:
     """Labels of a pandas index: whole numbers and floats by value, the rest as given."""
     import pandas as pd
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gp4c.data.formulas.covariate_rows import design_rows
 from gp4c.data.formulas.formula import FormulaDesign
+from gp4c.estimators.inputs import check_level
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,8 +71,7 @@ class CovariateEffects:
         """One row per coefficient; interval, z and p-value from the standard errors chosen."""
         from scipy.special import ndtr, ndtri
 
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1, not {level!r}")
+        check_level(level)
         covariances = {
             "robust": self.robust_covariance,
             "model": self.covariance,

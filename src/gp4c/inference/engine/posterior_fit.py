@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -158,6 +159,14 @@ def evidences(
         ).log_evidence
         for law, effect in candidates
     }
+
+
+class Settings(TypedDict, total=False):
+    """What :func:`task_for` must know besides cells and laws."""
+
+    kernel: str
+    n_inducing: int | None
+    mean: float | None
 
 
 def task_for(

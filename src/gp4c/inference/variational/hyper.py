@@ -8,7 +8,7 @@ best.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,14 @@ FINE_ORDER, COARSE_ORDER = 11, 14
 #: relative precision of integrals that only rank hyper-parameters or place a design, and the
 #: nodes that it takes
 SKETCH_PRECISION, FINE_SKETCH, COARSE_SKETCH = 1e-5, 7, 10
+
+
+class Changes(TypedDict, total=False):
+    """What another version of a problem may have of its own; see :class:`Problem`."""
+
+    count_term: str
+    n_inducing: int | None
+    tol: float
 
 
 @dataclass
@@ -99,7 +107,7 @@ class Problem:
             )
         return self._likelihoods[size]
 
-    def variant(self, **changes: Any) -> Problem:
+    def variant(self, **changes: Unpack[Changes]) -> Problem:
         """The problem with something changed, and nothing remembered."""
         return replace(self, _likelihoods={}, **changes)
 
