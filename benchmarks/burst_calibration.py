@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 from provenance import source_hash
 from speed import machine
 
@@ -119,6 +120,13 @@ def measure(seed: int) -> dict[str, Any]:
     return found
 
 
+def quiet_measure(seed: int) -> dict[str, Any]:
+    """The same without warnings, on one thread."""
+    with warnings.catch_warnings(), one_blas_thread():
+        warnings.simplefilter("ignore")
+        return measure(seed)
+
+
 def summary(sets: list[dict[str, Any]]) -> dict[str, Any]:
     """Mean coverage with standard errors over data sets, overall and by halves."""
     names = [f"{what} {level}" for what in ("rate", "sum", "end") for level in LEVELS]
@@ -148,23 +156,25 @@ def summary(sets: list[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--sets", type=int, default=400)
-    n_sets = parser.parse_args().sets
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    options = parser.parse_args()
+    n_sets = options.sets
     table: dict[str, Any] = {"sets": []}
     if RESULTS.exists():
         table = json.loads(RESULTS.read_text())
         if table["source"] != source_hash():
             raise SystemExit(f"{RESULTS.name} stands on another source: delete it to start afresh")
     table |= {"machine": machine(), "source": source_hash()}
-    while len(table["sets"]) < n_sets:
-        with warnings.catch_warnings(), one_blas_thread():
-            warnings.simplefilter("ignore")
-            table["sets"].append(measure(FIRST + len(table["sets"])))
-        if len(table["sets"]) % 20 == 0:
+    seeds = range(FIRST + len(table["sets"]), FIRST + n_sets)
+    found = Parallel(n_jobs=options.jobs, return_as="generator")(
+        delayed(quiet_measure)(seed) for seed in seeds
+    )
+    for one in found:
+        table["sets"].append(one)
+        if len(table["sets"]) % 20 == 0 or len(table["sets"]) == n_sets:
             table["summary"] = summary(table["sets"])
             RESULTS.write_text(json.dumps(table, indent=1) + "\n")
             print(len(table["sets"]), table["summary"]["all"], flush=True)
-    table["summary"] = summary(table["sets"])
-    RESULTS.write_text(json.dumps(table, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ N_SETS, SURE, MOST_FALSE = 200, 0.95, 0.05
 PHI = 3.0
 SCENARIOS: dict[str, dict[str, Any]] = {
     "null": {"n": 80, "ratio": 1.0, "frailty": 1.0, "bursts": PHI, "truth": "same"},
-    "factor": {"n": 300, "ratio": 1.4, "frailty": 2.0, "bursts": None, "truth": "factor"},
+    "factor": {"n": 300, "ratio": 1.4, "frailty": 0.5, "bursts": None, "truth": "factor"},
 }
 
 

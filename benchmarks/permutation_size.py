@@ -38,7 +38,7 @@ PHI = 3.0
 #: what the two arms are like; "a" and "b" may each have their own rate, drop-out and visits
 SCENARIOS: dict[str, dict[str, Any]] = {
     "null, Poisson": {},
-    "null, gamma frailty, variance 2": {"frailty": 0.5},
+    "null, gamma frailty, variance 2": {"frailty": 2.0},
     "null, lognormal frailty, sigma 1": {"frailty": ("lognormal", 1.0)},
     "null, gamma frailty, drop-out in both arms": {"frailty": 1.0, "dropout": (0.03, 0.03)},
     "null, gamma frailty, drop-out in one arm": {"frailty": 1.0, "dropout": (0.0, 0.04)},
@@ -50,12 +50,12 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     },
     "the same, strata ignored": {"frailty": 1.0, "bursts": PHI, "strata": "ignored"},
     "rate ratio 0.6, Poisson": {"ratio": 0.6},
-    "rate ratio 0.6, gamma frailty, variance 0.5": {"ratio": 0.6, "frailty": 2.0},
-    "rate ratio 0.6, gamma frailty, variance 2": {"ratio": 0.6, "frailty": 0.5},
-    "early difference, gamma frailty, variance 0.5": {"rates": (EVEN, EARLY), "frailty": 2.0},
-    "late difference, gamma frailty, variance 0.5": {"rates": (EVEN, LATE), "frailty": 2.0},
+    "rate ratio 0.6, gamma frailty, variance 0.5": {"ratio": 0.6, "frailty": 0.5},
+    "rate ratio 0.6, gamma frailty, variance 2": {"ratio": 0.6, "frailty": 2.0},
+    "early difference, gamma frailty, variance 0.5": {"rates": (EVEN, EARLY), "frailty": 0.5},
+    "late difference, gamma frailty, variance 0.5": {"rates": (EVEN, LATE), "frailty": 0.5},
     "crossing rates, Poisson": {"rates": (RISING, FALLING)},
-    "crossing rates, gamma frailty, variance 0.5": {"rates": (RISING, FALLING), "frailty": 2.0},
+    "crossing rates, gamma frailty, variance 0.5": {"rates": (RISING, FALLING), "frailty": 0.5},
 }  # fmt: skip
 
 

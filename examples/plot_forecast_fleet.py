@@ -12,7 +12,7 @@ import gp4c
 from gp4c.reporting.figures.subject_plots import plot_fan
 
 fleet, _ = gp4c.simulate_panel(
-    ([0, 24], [0.10, 0.22]), window=(0, 24), n_subjects=60, n_intervals=6, frailty=2.0,
+    ([0, 24], [0.10, 0.22]), window=(0, 24), n_subjects=60, n_intervals=6, frailty=0.5,
     time_unit="months", random_state=7,
 )  # fmt: skip
 model = gp4c.GP4C().fit(fleet)

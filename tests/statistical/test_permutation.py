@@ -17,7 +17,12 @@ def test_p_values_are_uniform_without_a_difference(kind):
     p_values = []
     for seed in range(120):
         panel, _ = gp4c.simulate_panel(
-            0.1, n_subjects=24, n_intervals=5, frailty=0.7, dropout=0.02, random_state=seed
+            0.1,
+            n_subjects=24,
+            n_intervals=5,
+            frailty=("gamma", 0.7),
+            dropout=0.02,
+            random_state=seed,
         )
         scores = subject_scores(
             panel.start, panel.stop, panel.count.astype(float), panel.exposure,

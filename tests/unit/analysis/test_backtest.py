@@ -14,7 +14,7 @@ from gp4c.exceptions import PanelDataError
 def steady():
     """A constant rate with frailty: the yardstick is the truth."""
     return gp4c.simulate_panel(
-        0.3, window=(0, 60), n_subjects=80, n_intervals=20, frailty=0.7, random_state=3
+        0.3, window=(0, 60), n_subjects=80, n_intervals=20, frailty=("gamma", 0.7), random_state=3
     )[0]
 
 

@@ -18,7 +18,8 @@ from tolerances import CLOSED_FORM, STANDARD_ERRORS
 
 
 def simulated(n_subjects, seed, **options):
-    how = {"window": (0, 50), "n_intervals": 6, "frailty": 1.2, "dropout": 0.01, **options}
+    how = {"window": (0, 50), "n_intervals": 6, "dropout": 0.01, **options}
+    how.setdefault("frailty", ("gamma", 1.2))
     return gp4c.simulate_panel(
         ([0, 50], [0.05, 0.25]), n_subjects=n_subjects, random_state=seed, **how
     )[0]

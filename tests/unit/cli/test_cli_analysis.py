@@ -21,7 +21,7 @@ QUICK = {"count_term": "pointwise", "hyper": "optimize", "n_inducing": 10}
 @pytest.fixture(scope="module")
 def table():
     panel, _ = gp4c.simulate_panel(
-        0.5, window=(0, 8), n_subjects=12, n_intervals=3, frailty=2.0,
+        0.5, window=(0, 8), n_subjects=12, n_intervals=3, frailty=0.5,
         covariates={"arm": ["a", "b"] * 6}, random_state=2,
     )  # fmt: skip
     return panel.to_frame().to_csv(index=False)

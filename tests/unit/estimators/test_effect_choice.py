@@ -14,7 +14,8 @@ FAST = {"count_term": "pointwise", "hyper": "optimize"}
 
 def panel(frailty: float | None, seed: int) -> gp4c.PanelCounts:
     return gp4c.simulate_panel(
-        lambda t: 0.5 + 0.0 * t, window=(0, 10), n_subjects=40, n_intervals=4, frailty=frailty,
+        lambda t: 0.5 + 0.0 * t, window=(0, 10), n_subjects=40, n_intervals=4,
+        frailty=None if frailty is None else ("gamma", frailty),
         random_state=seed,
     )[0]  # fmt: skip
 

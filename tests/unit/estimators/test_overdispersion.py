@@ -15,7 +15,8 @@ QUICK = {"count_term": "pointwise", "hyper": "optimize", "n_inducing": 8}
 
 
 def simulated(frailty, seed=0):
-    return gp4c.simulate_panel(0.1, n_subjects=60, frailty=frailty, random_state=seed)[0]
+    law = None if frailty is None else ("gamma", frailty)
+    return gp4c.simulate_panel(0.1, n_subjects=60, frailty=law, random_state=seed)[0]
 
 
 def test_the_statistic_is_standardised_under_poisson_counts(rng):

@@ -17,13 +17,14 @@ arviz = pytest.importorskip("arviz")
 #: ArviZ 1.0 calls some things otherwise
 NEWER = int(arviz.__version__.split(".")[0]) >= 1
 PANEL, EVENTS = gp4c.simulate_panel(
-    ([0, 12], [0.2, 0.5]), window=(0, 12), n_subjects=20, n_intervals=4, frailty=1.5,
+    ([0, 12], [0.2, 0.5]), window=(0, 12), n_subjects=20, n_intervals=4, frailty=("gamma", 1.5),
     random_state=4,
 )  # fmt: skip
 
 
 BURSTS, TIES = gp4c.simulate_panel(
-    ([0, 12], [0.3, 0.7]), window=(0, 12), n_subjects=25, n_intervals=4, frailty=1.5, bursts=2.0,
+    ([0, 12], [0.3, 0.7]), window=(0, 12), n_subjects=25, n_intervals=4,
+    frailty=("gamma", 1.5), bursts=2.0,
     random_state=4,
 )  # fmt: skip
 

@@ -36,7 +36,7 @@ def simulate(
     ] = Scheme.DIRICHLET,
     dropout: Annotated[float, typer.Option(help="Rate of leaving the study.")] = 0.0,
     frailty: Annotated[
-        float | None, typer.Option(help="α of Gamma(α, α) subject effects; none if absent.")
+        float | None, typer.Option(help="Variance of gamma subject effects; none if absent.")
     ] = None,
     bursts: Annotated[
         float | None,

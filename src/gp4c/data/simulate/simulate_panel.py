@@ -83,7 +83,7 @@ def simulate_panel(
         Rate of leaving the study, per unit of time: follow-up then ends at an exponential time,
         and the last interval with it. 0 keeps everybody.
     frailty : None, float, (str, float), array or callable
-        υ, mean 1: a number α or ("gamma", α) for Gamma(α, α), variance 1/α; ("lognormal", σ) for
+        υ, mean 1: a number v or ("gamma", 1/v) for a gamma law of variance v; ("lognormal", σ) for
         exp(N(−σ²/2, σ²)); an array (n_subjects,) of weights; a callable (rng, n_subjects).
     bursts : float, optional
         φ: events come in bursts of φ / ln(1 + φ) on average, all events of a burst at one time.
@@ -196,7 +196,9 @@ def draw_frailty(frailty: Frailty, n_subjects: int, rng: np.random.Generator) ->
     if callable(frailty):
         return _checked_weights(frailty(rng, n_subjects), n_subjects)
     if isinstance(frailty, int | float):
-        frailty = ("gamma", frailty)
+        if not frailty > 0.0:
+            raise PanelDataError(f"the frailty variance must be positive; it is {frailty!r}")
+        frailty = ("gamma", 1.0 / frailty)
     if not isinstance(frailty, tuple):
         return _checked_weights(frailty, n_subjects)
     kind, parameter = frailty

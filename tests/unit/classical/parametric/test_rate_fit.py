@@ -28,7 +28,7 @@ def simulated(phi, variance, seed=0, n_subjects=400, **options):
         0.2,
         n_subjects=n_subjects,
         n_intervals=8,
-        frailty=None if variance is None else 1 / variance,
+        frailty=None if variance is None else ("gamma", 1 / variance),
         bursts=phi,
         random_state=seed,
         **options,

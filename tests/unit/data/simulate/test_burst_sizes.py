@@ -62,7 +62,7 @@ def test_parts_of_an_interval_are_independent():
 
 def test_frailty_adds_its_variance():
     # given υ the variance is 4 υ 6; over υ ~ Gamma(2, 2) it is 4 · 6 + 36/2
-    count = counts(1, frailty=2.0, n_subjects=20_000, random_state=4).ravel()
+    count = counts(1, frailty=0.5, n_subjects=20_000, random_state=4).ravel()
     assert_allclose(count.mean(), 6.0, rtol=0.05)
     assert_allclose(count.var(), 24 + 18, rtol=0.1)
 
@@ -91,15 +91,15 @@ def test_a_seed_fixes_the_data_and_no_bursts_leave_the_stream_as_it_was():
     once, again = (counts(3, random_state=6) for _ in range(2))
     assert_array_equal(once, again)
     assert not np.array_equal(once, counts(3, random_state=7))
-    plain, _ = gp4c.simulate_panel("square_wave", frailty=2.0, dropout=0.01, random_state=8)
+    plain, _ = gp4c.simulate_panel("square_wave", frailty=0.5, dropout=0.01, random_state=8)
     for none in (None, 0, 0.0):
         same, _ = gp4c.simulate_panel(
-            "square_wave", frailty=2.0, dropout=0.01, bursts=none, random_state=8
+            "square_wave", frailty=0.5, dropout=0.01, bursts=none, random_state=8
         )
         assert_array_equal(same.count, plain.count)
         assert_array_equal(same.stop, plain.stop)
     with_bursts, _ = gp4c.simulate_panel(
-        "square_wave", frailty=2.0, dropout=0.01, bursts=2.0, random_state=8
+        "square_wave", frailty=0.5, dropout=0.01, bursts=2.0, random_state=8
     )
     assert_array_equal(with_bursts.stop, plain.stop)
 

@@ -19,7 +19,7 @@ from tolerances import ROUNDING, STANDARD_ERRORS
 @pytest.fixture(scope="module")
 def panel():
     return gp4c.simulate_panel(
-        0.1, window=(0, 40), n_subjects=30, n_intervals=4, frailty=1.5, dropout=0.01,
+        0.1, window=(0, 40), n_subjects=30, n_intervals=4, frailty=("gamma", 1.5), dropout=0.01,
         time_unit="months", random_state=2,
     )[0]  # fmt: skip
 
@@ -116,7 +116,8 @@ def test_a_repeat_of_the_whole_study_is_as_uncertain_as_counts_make_it():
     # the fleet's total rate is known from its N events: a repeat has variance N + N, however
     # strong the frailty, because a curve that is too high goes with effects that are too low
     panel = gp4c.simulate_panel(
-        ([0, 50], [0.05, 0.25]), window=(0, 50), n_subjects=60, n_intervals=6, frailty=1.2,
+        ([0, 50], [0.05, 0.25]), window=(0, 50), n_subjects=60, n_intervals=6,
+        frailty=("gamma", 1.2),
         random_state=101,
     )[0]  # fmt: skip
     model = gp4c.GP4C(count_term="pointwise", effect="gamma").fit(panel)
