@@ -121,9 +121,8 @@ def fit_posterior(
     if hyper == "optimize":
         lattice = replace(lattice, points=[_most_probable(lattice, seed)], steps=(1.0, 1.0))
     tell("weighing draws")
-    rng = np.random.default_rng(seed)
     lattice, weighted = _drawn(
-        lattice, n_draws or _affordable(task), hyper == "integrate", rng, tell
+        lattice, n_draws or _affordable(task), hyper == "integrate", seed, tell
     )
     by_name = {(one.name, other.name): value for (one, other), value in known.items()}
     by_name[law.name, effect.name] = weighted.log_evidence
@@ -193,7 +192,7 @@ def _most_probable(lattice: Lattice, seed: int) -> Point:
 
 
 def _drawn(
-    lattice: Lattice, n_draws: int, integrate: bool, rng: np.random.Generator, tell: Say
+    lattice: Lattice, n_draws: int, integrate: bool, seed: int, tell: Say
 ) -> tuple[Lattice, Weighted]:
     """Weighted draws; carried from the prior where weights fail and that is affordable."""
     turned = turned_modes(lattice.best.mode)
@@ -203,9 +202,10 @@ def _drawn(
     population = affordable_population(lattice) if possible else 0
     if turned and not population:
         lattice = with_turned(lattice, turned)
-    weighted = weigh(lattice, n_draws, rng)
+    weighted = weigh(lattice, n_draws, np.random.default_rng(seed))
     if population and needs_tempering(weighted, bool(turned)):
         tell("f may cross zero: carrying draws from the prior")
+        rng = np.random.default_rng([seed, 1])  # whatever the weights took from the first
         return lattice, temper(lattice, TEMPERED_DRAWS, rng, population=population)
     return lattice, replace(weighted, rough=possible and needs_tempering(weighted, turned=False))
 
