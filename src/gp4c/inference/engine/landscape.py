@@ -186,9 +186,11 @@ class Landscape:
     @cached_property
     def _at_risk(self) -> Floats:
         """Expected events of a unit rate at the nodes, (Q,); ones where none are at risk."""
-        nodes, cells = self.nodes, self.task.likelihood.cells
+        nodes, likelihood = self.nodes, self.task.likelihood
         weights = np.zeros((1, nodes.n_cells + nodes.n_parts))
-        weights[0, nodes.n_cells :] = 1.0 if nodes.by_span else cells.number
+        # without effects one owner has the time of all subjects, with them each its own
+        alone = nodes.by_span or not likelihood.effect.varies
+        weights[0, nodes.n_cells :] = 1.0 if alone else likelihood.cells.number
         found = nodes.adjoint(weights)[0]
         return found if found.sum() > 0 else np.ones_like(found)
 
@@ -212,10 +214,9 @@ class Landscape:
         if cells.expansion is not None:
             return self._expanded_start(u)
         sizes = np.maximum(nodes.apply(np.ones((len(nodes.nodes), 1)))[: nodes.n_cells, 0], 1e-300)
-        weights = np.zeros((2, nodes.n_cells + nodes.n_parts))
+        weights = np.zeros((1, nodes.n_cells + nodes.n_parts))
         weights[0, : nodes.n_cells] = cells.power / sizes
-        weights[1, nodes.n_cells :] = 1.0 if nodes.by_span else cells.number
-        events, at_risk = nodes.adjoint(weights)
+        events, at_risk = nodes.adjoint(weights)[0], self._at_risk
         smooth = self.prior.covariance(self.prior.inducing, nodes.nodes)
         crude = (smooth @ events) / np.maximum(smooth @ at_risk, 1e-300)
         height = np.sqrt(crude * at_risk.sum() / max(events.sum(), 1e-300))
