@@ -190,14 +190,17 @@ class Comparison:
         """All pairs: ratio by the test, its interval, and p-values; Holm's adjustment of both.
 
         Columns: first, second, ratio, low, high, level (of this interval), p_value, p_adjusted.
-        The interval of a pair leaves out 1 if and only if its adjusted p-value (of
-        ``test="level"``) is at most 1 − level.
+        Both are those of ``test="level"``, whatever the comparison tested: the interval of a pair
+        leaves out 1 if and only if its adjusted p-value is at most 1 − level.
         """
         import pandas as pd
 
         check_level(level)
-        table = self.pairwise()[["first", "second", "p_value", "p_adjusted"]]
-        levels = holm_levels(table["p_value"].to_numpy(), 1 - level)
+        test = self.tested.of_level()
+        p_values = np.array([test.pair(*self._places(pair)).p_value for pair in self.pairs])
+        table = pd.DataFrame(self.pairs, columns=["first", "second"])
+        table = table.assign(p_value=p_values, p_adjusted=holm(p_values))
+        levels = holm_levels(p_values, 1 - level)
         rows = []
         for pair, each in zip(self.pairs, levels, strict=True):
             low, high = self.tested.interval(each, *self._places(pair))

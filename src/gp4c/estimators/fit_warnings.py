@@ -89,7 +89,7 @@ def warn_of_misfit(model: PanelEstimator) -> None:
 
 def burst_remedy(model: PanelEstimator) -> str:
     """What to do where counts vary within subjects more than the fitted law allows."""
-    if model.dispersion_ > 1.0:
+    if model.dispersion_ > 1.0 or not model.count_law_.one_by_one:
         return (
             "look for visits soon after another at which much was found (visits made because of "
             "events), or for a rate that changes faster"

@@ -13,7 +13,7 @@ from gp4c.estimators.inputs import check_band
 from gp4c.estimators.reported_bounds import FittedBounds
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
-from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.draws import CurveDraws, weighted_quantiles
 from gp4c.posterior.forecasting import expected_integrals, integral_draws
 from gp4c.posterior.quantiles import simultaneous_level
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
@@ -100,6 +100,15 @@ class GaussianProcessModel(FittedBounds):
     #: what a default fit was fitted to; None for others, and for models read from a file
     _engine_data: EngineData | None = None
     _plugs_in = False
+
+    @property
+    def law_parameters_(self) -> Floats:
+        """θ of the law of counts, (P,): medians of its draws."""
+        posterior, n = self.posterior_, len(self.count_law_.parameters)
+        if n == 0 or not isinstance(posterior, CurveDraws):
+            return np.zeros(0)
+        half = np.array([0.5])
+        return np.asarray(weighted_quantiles(posterior.params[-n:], posterior.weights, half)[0])
 
     @property
     def has_evidence(self) -> bool:

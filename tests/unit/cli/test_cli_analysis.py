@@ -119,7 +119,7 @@ def test_compare_ordered_groups_early(ward):
     assert "scores: none 0, 5 mg 5, 10 mg 10" in said
     given = run('compare ward.csv --by dose --test trend --permutations 99 --json --scores '
                 '"none=0,5 mg=1,10 mg=2"')  # fmt: skip
-    assert json.loads(given.stdout)["scores"] == [1.0, 2.0, 0.0]  # 5 mg, 10 mg, none
+    assert json.loads(given.stdout)["scores"] == [0.0, 1.0, 2.0]  # the lowest first
     some = json.loads(run("compare ward.csv --by arm --test any --permutations 99 --json").stdout)
     assert set(some["parts"]) == {"level", "early", "late", "crossing", "curve"}
 

@@ -3,6 +3,7 @@
 import json
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from typer.testing import CliRunner
@@ -48,6 +49,23 @@ def test_a_law_given_by_its_probability_alone_gives_the_same_answers(parts, pane
     toy.save(tmp_path / "toy.json")
     assert gp4c.load_model(tmp_path / "toy.json").cumulative(50.0) == toy.cumulative(50.0)
     assert toy.forecast(51.0, 60.0).mean > 0
+
+
+def test_nobody_but_the_law_knows_what_its_parameter_means(parts, panel, tmp_path):
+    model = gp4c.GP4C(effect=None, bursts="toy_shifted").fit(panel)
+    own = gp4c.GP4C(effect=None, bursts=True).fit(panel)
+    assert_allclose(model.law_parameters_, own.law_parameters_ + 1.0, atol=0.1)
+    assert_allclose(np.log(model.dispersion_ - 1.0), model.law_parameters_[0] - 1.0, atol=1e-6)
+    assert "shifted by 1.000" in str(model.summary())
+    model.save(tmp_path / "shifted.json")
+    again = gp4c.load_model(tmp_path / "shifted.json")
+    assert_allclose(again.law_parameters_, model.law_parameters_)
+
+
+def test_a_law_that_inflates_zeros_is_refused(parts):
+    body = {"name": "toy_inflated", "has_remainder": lambda self, count: count >= 0}
+    with pytest.raises(TypeError, match="zero-inflated"):
+        type("Inflated", (parts.NegativeBinomial,), body)
 
 
 def test_a_kernel_needs_its_correlation_only(parts, panel):

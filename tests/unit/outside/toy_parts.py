@@ -34,13 +34,9 @@ class NegativeBinomial(CountLaw):
         full = nbinom.logpmf(m, mean / phi, 1 / (1 + phi)) + gammaln(m + 1)
         return full - np.log(mean) + np.log1p(phi) / phi * mean
 
-    def hazard(self, theta):
-        phi, h = np.exp(theta[0]), 1e-4
-        c = lambda t: np.log1p(np.exp(t)) / np.exp(t)  # noqa: E731
-        t = theta[0]
-        first = (c(t + h) - c(t - h)) / (2 * h)
-        second = (c(t + h) - 2 * c(t) + c(t - h)) / h**2
-        return np.log1p(phi) / phi, first[None], second[None, None]
+    def hazard_value(self, theta):
+        phi = np.exp(theta[0])
+        return np.log1p(phi) / phi
 
     def draw(self, mean, theta, rng):
         phi = np.exp(theta[0])
@@ -52,6 +48,31 @@ class NegativeBinomial(CountLaw):
 
     def dispersion(self, theta):
         return 1 + np.exp(theta[0])
+
+
+class ShiftedBursts(NegativeBinomial):
+    """The same with another parameter, 1 + ln φ: nobody else may know what θ means."""
+
+    name = "toy_shifted"
+    parameters = (Parameter("one_more", float(np.log(0.5)) + 1.0, 2.0),)
+
+    def remainder_value(self, mean, count, theta):
+        return super().remainder_value(mean, count, theta - 1.0)
+
+    def hazard_value(self, theta):
+        return super().hazard_value(theta - 1.0)
+
+    def draw(self, mean, theta, rng):
+        return super().draw(mean, theta - 1.0, rng)
+
+    def cdf(self, count, mean, theta):
+        return super().cdf(count, mean, theta - 1.0)
+
+    def dispersion(self, theta):
+        return super().dispersion(theta - 1.0)
+
+    def words(self, theta):
+        return f"shifted by {float(np.median(theta[0])) - np.log(self.dispersion(theta) - 1):.3f}"
 
 
 class RationalQuadratic(Kernel):

@@ -6,7 +6,7 @@ Subjects are taken in an order that their labels and the order of rows do not ch
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -83,6 +83,9 @@ class PanelTest:
         if scores is not None and test != "trend":
             raise PanelDataError(f"scores go with test='trend', not with test={test!r}")
         groups = read_groups(panel, by, reference)
+        if test == "trend" and reference is None:  # the lowest dose, or the control
+            lowest = int(np.argmin(trend_scores(groups, scores)))
+            groups = groups.with_reference(groups.levels[lowest])
         found = cls(
             panel,
             groups,
@@ -107,6 +110,12 @@ class PanelTest:
         if len(self.groups.levels) == 2:
             return self.overall
         return self._run(np.flatnonzero(np.isin(self.groups.codes, [first, second])))
+
+    def of_level(self) -> PanelTest:
+        """The same groups with the test that intervals belong to: more or fewer events."""
+        if self.kind == "level":
+            return self
+        return replace(self, kind="level", scores=None, _known={})
 
     def ratio(self, first: int, second: int) -> float:
         """Ratio of rates, second to first, at which the test sees no difference at all."""

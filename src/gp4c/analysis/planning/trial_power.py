@@ -93,7 +93,8 @@ def power(
     allocation : float
         Subjects of the second arm for each of the first.
     strata : sequence of float, optional
-        Relative rates of strata of equal size, each randomised and permuted by itself.
+        Relative rates of strata of equal size, each randomised and permuted by itself; `rate` is
+        their average.
     jitter : float
         Visits but the last are early or late by up to this share of half their distance.
     test : {"level", "curve", "any"}
@@ -137,7 +138,7 @@ def power(
         times, cumulative, visits,
         _first(frailty_variance, study.frailty_variance if study else None),
         _first(dispersion, study.dispersion if study else None),
-        drop_out, allocation, tuple(float(s) for s in strata or (1.0,)), jitter, test,
+        drop_out, allocation, _relative(strata), jitter, test,
         n_permutations,
     ))  # fmt: skip
     ratios = check_ratios(ratio)
@@ -161,6 +162,13 @@ def power(
     sizes = check_sizes(n_per_arm, len(design.strata))
     rows = tuple(simulate(n, r) for r in ratios for n in sizes)
     return PowerPlan(design, rows, 0 if len(rows) == 1 else None, None, None, *more)
+
+
+def _relative(strata: Sequence[float] | None) -> tuple[float, ...]:
+    """Relative rates of strata with mean 1: the rate of a design is the average of subjects."""
+    rates = tuple(float(s) for s in strata or (1.0,))
+    mean = sum(rates) / len(rates)
+    return tuple(rate / mean for rate in rates) if mean > 0 else rates
 
 
 def _curve(

@@ -186,13 +186,14 @@ def _observed(panel: PanelCounts, masks: list[NDArray[np.bool_]]) -> Iterator[Ta
     yield row(f"follow-up, total{unit}", lambda m: {"total": followed[m].sum()}, _amount)
     yield row(f"follow-up per subject{unit}", lambda m: spread(followed[m]), _median, _RANGE)
     if not np.array_equal(followed, risk):
-        yield row("exposure times length, total", lambda m: {"total": risk[m].sum()}, _amount)
+        name = "exposure times length, total" if panel.usage is None else f"{panel.usage}, total"
+        yield row(name, lambda m: {"total": risk[m].sum()}, _amount)
     yield row("intervals per subject", lambda m: spread(visits[m]), _median, _RANGE)
     yield row(f"length of intervals{unit}", lambda m: spread(length[m[index]]), _median, _RANGE)
     yield row("events", lambda m: {"n": totals[m].sum()}, _count)
     yield row("events per subject", lambda m: moments(totals[m]), _mean, _DEVIATION)
     yield row("subjects without events", lambda m: share(totals[m] == 0), _share)
-    rate = f"rate {per(panel.time_unit)}"
+    rate = f"rate {per(panel.time_unit, panel.usage)}"
     yield row(rate, lambda m: rate_interval(totals[m], risk[m]), _estimate, "95% interval")
 
 

@@ -5,7 +5,9 @@ Every law is written as
 
     ln p(m | υ, r, θ) = n ln(υ r) + q(υ r; m, θ) − c(θ) υ r + s(m, θ) − ln m!
 
-with a power n and a remainder q. Where q is zero, a gamma effect υ is integrated in closed form;
+with a power n and a remainder q. A count of 0 has ln p = −c(θ) υ r and nothing else, as divisible
+laws have, so that time at risk can be summed up. Where q is zero, a gamma effect υ is integrated in
+closed form;
 where it is not, by one quadrature per subject (`gp4c.model.count_likelihood`). Anything else that
 depends on the effect of a subject multiplies inside the same integral.
 """
@@ -13,6 +15,7 @@ depends on the effect of a subject multiplies inside the same integral.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,7 +41,7 @@ class Parameter:
     Attributes
     ----------
     name : str
-        Of the fitted attribute, without the underscore.
+        In exports of draws.
     mean, deviation : float
         Of the normal prior.
     natural : float
@@ -103,7 +106,19 @@ class CountLaw(ABC):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         if "name" in vars(cls):
-            LAWS[cls.name] = cls()
+            law = cls()
+            law._check_zero()
+            LAWS[cls.name] = law
+
+    def _check_zero(self) -> None:
+        """Rows without events are summed up as time at risk: ln p(0) must be −c(θ) · mean."""
+        zero, theta = np.zeros(1), np.array([[one.mean] for one in self.parameters]).reshape(-1, 1)
+        static = self.static(zero, np.ones(1), theta)[0]
+        if self.power(zero)[0] or self.has_remainder(zero)[0] or np.any(static != 0.0):
+            raise TypeError(
+                f"the law {self.name!r} has more than -c(theta) * mean in ln p(0), as "
+                "zero-inflated laws have; the engine cannot fit such laws"
+            )
 
     # -- the density, part by part ------------------------------------------------------------
 
@@ -130,6 +145,8 @@ class CountLaw(ABC):
 
     def at_points(self, count: Floats) -> float:
         """Σ q at mean 0, of exact event times shared by so many events; it must not depend on θ."""
+        if self.has_remainder(count).any():
+            raise ValueError(f"the law {self.name!r} does not say what exact event times tell")
         return 0.0
 
     def slopes(self, mean: Floats, count: Floats, theta: Floats) -> tuple[Floats, Floats]:
@@ -139,35 +156,22 @@ class CountLaw(ABC):
 
     def remainder(self, mean: Floats, count: Floats, theta: Floats) -> Remainder:
         """q with its derivatives; by differences unless a law knows better."""
-        at = [np.log(mean), *theta]
-        size = len(at)
-
-        def value(*shifts: tuple[int, float]) -> Floats:
-            moved = list(at)
-            for index, step in shifts:
-                moved[index] = moved[index] + step
-            return self.remainder_value(np.exp(moved[0]), count, np.array(moved[1:]))
-
-        middle = value()
-        first = np.empty((size, *mean.shape))
-        second = np.empty((size, size, *mean.shape))
-        for i in range(size):
-            up, down = value((i, _STEP)), value((i, -_STEP))
-            first[i] = (up - down) / (2 * _STEP)
-            second[i, i] = (up - 2 * middle + down) / _STEP**2
-            for j in range(i):
-                corners = (
-                    value((i, _STEP), (j, _STEP)) - value((i, _STEP), (j, -_STEP))
-                    - value((i, -_STEP), (j, _STEP)) + value((i, -_STEP), (j, -_STEP))
-                )  # fmt: skip
-                second[i, j] = second[j, i] = corners / (4 * _STEP**2)
+        middle, first, second = _by_differences(
+            lambda at: self.remainder_value(np.exp(at[0]), count, np.array(at[1:])),
+            [np.log(mean), *theta],
+        )
         return Remainder(middle, first[0], second[0, 0], first[1:], second[0, 1:], second[1:, 1:])
 
+    def hazard_value(self, theta: Floats) -> Floats:
+        """c(θ); the default is 1."""
+        return np.ones(theta.shape[1:])
+
     def hazard(self, theta: Floats) -> tuple[Floats, Floats, Floats]:
-        """c(θ) with gradient (P, ...) and Hessian (P, P, ...); the default is 1."""
-        shape = theta.shape[1:]
-        p = len(self.parameters)
-        return np.ones(shape), np.zeros((p, *shape)), np.zeros((p, p, *shape))
+        """c(θ) with gradient (P, ...) and Hessian (P, P, ...); by differences."""
+        if not len(theta):
+            shape = theta.shape[1:]
+            return self.hazard_value(theta), np.zeros((0, *shape)), np.zeros((0, 0, *shape))
+        return _by_differences(lambda at: self.hazard_value(np.array(at)), list(theta))
 
     def static(self, count: Floats, weight: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Σ weight · s(m, θ) with gradient and Hessian; the default is 0."""
@@ -213,3 +217,29 @@ class CountLaw(ABC):
     def words(self, theta: Floats) -> str:
         """One sentence about the fitted law, from draws of θ (P, S) or one θ (P,)."""
         return self.title
+
+
+def _by_differences(
+    value: Callable[[list[Floats]], Floats], at: list[Floats]
+) -> tuple[Floats, Floats, Floats]:
+    """A function of several arguments with its first and second derivatives, by differences."""
+
+    def moved(*shifts: tuple[int, float]) -> Floats:
+        there = list(at)
+        for index, step in shifts:
+            there[index] = there[index] + step
+        return value(there)
+
+    size, middle = len(at), moved()
+    first, second = np.empty((size, *middle.shape)), np.empty((size, size, *middle.shape))
+    for i in range(size):
+        up, down = moved((i, _STEP)), moved((i, -_STEP))
+        first[i] = (up - down) / (2 * _STEP)
+        second[i, i] = (up - 2 * middle + down) / _STEP**2
+        for j in range(i):
+            corners = (
+                moved((i, _STEP), (j, _STEP)) - moved((i, _STEP), (j, -_STEP))
+                - moved((i, -_STEP), (j, _STEP)) + moved((i, -_STEP), (j, -_STEP))
+            )  # fmt: skip
+            second[i, j] = second[j, i] = corners / (4 * _STEP**2)
+    return middle, first, second
