@@ -32,7 +32,7 @@ _NUMBER = 8
 #: inducing inputs, and a length-scale in windows, where the fit chooses them: usual ones
 _USUAL_INDUCING, _USUAL_LENGTH_SCALE = 45, 0.05
 #: arrays of (rows × inducing inputs) of the default engine, and numbers of its draws per input
-_ENGINE_COPIES, _ENGINE_DRAWS = 12.0, 60_000.0
+_ENGINE_COPIES, _ENGINE_DRAWS = 12.0, 100_000.0
 #: numbers per row while rows are grouped
 _ROW_COPIES = 40.0
 #: more of them with effects of subjects
