@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gp4c.analysis.comparison import Comparison
@@ -30,6 +30,7 @@ def compare(
     n_permutations: int = 9999,
     bayes_factor: bool = True,
     random_state: int = 0,
+    progress: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Fit a curve to each group of subjects and compare them.
 
@@ -65,6 +66,8 @@ def compare(
         Also weigh three accounts of the curves, for :attr:`Comparison.probabilities`.
     random_state : int
         Seed of permutations and draws.
+    progress : callable, optional
+        Called with a few words before each step.
 
     Returns
     -------
@@ -90,17 +93,26 @@ def compare(
     >>> 0.0 < found.p_value < 1.0
     True
     """
+    say = progress or (lambda text: None)
+    say("permuting subjects")
     tested = PanelTest.of(
         panel, by, strata=strata, blocks=blocks, reference=reference, test=test, weights=weights,
         scores=scores, n_permutations=n_permutations, random_state=random_state,
     )  # fmt: skip
     groups, codes = tested.groups.levels, tested.groups.codes
     estimator = _default_model() if model is None else model
-    pooled = _fit(estimator, panel) if bayes_factor else None
-    fits = {name: _fit(estimator, panel[codes == g]) for g, name in enumerate(groups)}
+    pooled = None
+    if bayes_factor:
+        say("fitting one curve for all groups")
+        pooled = _fit(estimator, panel)
+    fits = {}
+    for g, name in enumerate(groups):
+        say(f"fitting {name} ({g + 1} of {len(groups)} groups)")
+        fits[name] = _fit(estimator, panel[codes == g])
     refused = "" if pooled is None else _why_no_evidence(pooled, panel)
     hypotheses = None
     if pooled is not None and not refused:
+        say("weighing one curve, one shape and separate curves")
         hypotheses = weigh_hypotheses(pooled, list(fits.values()), panel, codes)
     return Comparison(
         panel, by, groups, fits, pooled, tested, hypotheses, random_state,

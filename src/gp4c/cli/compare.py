@@ -19,8 +19,9 @@ from gp4c.cli.options.estimator_options import (
     make_estimator,
 )
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
-from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.outputs import OutOption, say_written, write_all
 from gp4c.cli.progress import working
+from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
@@ -92,7 +93,7 @@ def compare(
         found = compare_groups(
             panel, by, effect, bursts, seed, reference=reference, strata=strata, blocks=blocks,
             test=test.value, weights=weights.value, scores=_scores(scores),
-            n_permutations=permutations,
+            n_permutations=permutations, progress=say,
         )  # fmt: skip
         if not quiet:
             typer.echo(_json(found) if as_json else _text(found))
@@ -154,7 +155,7 @@ def _json(found: Comparison) -> str:
     from gp4c import __version__
     from gp4c.analysis.comparison_words import conclusions
     from gp4c.analysis.groups.labellings import log_labellings
-    from gp4c.cli.fit import facts
+    from gp4c.reporting.fit_result import facts
 
     tested, result = found.tested, found.tested.overall
     document = {

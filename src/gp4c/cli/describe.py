@@ -9,7 +9,8 @@ import typer
 
 from gp4c.cli.options.estimator_options import JsonOption
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
-from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     import pandas as pd

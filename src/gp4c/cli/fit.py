@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING
-
 import typer
 
 from gp4c.cli.options.estimator_options import (
@@ -17,7 +12,6 @@ from gp4c.cli.options.estimator_options import (
     EffectOption,
     Estimator,
     EstimatorOption,
-    FittedGroup,
     FormulaOption,
     JsonOption,
     LevelOption,
@@ -34,17 +28,10 @@ from gp4c.cli.options.large_tables import (
     in_parts,
     scan_source,
 )
-from gp4c.cli.options.saved_fits import with_dates
 from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
-from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.outputs import OutOption, say_written, write_all
 from gp4c.cli.progress import working
-from gp4c.plain import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.axes import Axes
-
-    from gp4c.estimators.base import PanelEstimator
+from gp4c.reporting.fit_result import FitResult
 
 
 @takes_table
@@ -94,132 +81,3 @@ def fit(
         written = write_all(out, result.writers())
     if not quiet:
         say_written(written)
-
-
-class FitResult:
-    """Everything that is said about a fit, computed once: texts, tables, plots."""
-
-    def __init__(
-        self, fitted: list[FittedGroup], by: str | None, level: float, seed: int, with_curves: bool
-    ) -> None:
-        from gp4c.reporting.effect_rows import effects_frame
-        from gp4c.reporting.figures.curves import curves_of
-        from gp4c.reporting.summary import summarise
-
-        self.fitted, self.by, self.level, self.seed = fitted, by, level, seed
-        self.curves = [curves_of(g.model, levels=(level,)) for g in fitted] if with_curves else []
-        self.summaries = [
-            summarise(group.model, level=level, curves=self.curves[k] if with_curves else None)
-            for k, group in enumerate(fitted)
-        ]
-        self.file_names = _file_names([group.name for group in fitted])
-        self.effects = effects_frame({g.name: g.model for g in fitted}, level, by)
-
-    def text(self) -> str:
-        """Summaries of all groups, one under the other."""
-        parts = []
-        for group, summary in zip(self.fitted, self.summaries, strict=True):
-            head = "" if group.name is None else f"== {self.by}: {group.name} ==\n\n"
-            parts.append(f"{head}{summary}")
-        return printable("\n\n".join(parts))
-
-    def json(self) -> str:
-        """The same for programs."""
-        import json
-
-        from gp4c import __version__
-
-        fits = [
-            {"group": group.name, "file": name, **facts(group.model), "summary": summary.to_dict()}
-            for group, name, summary in zip(
-                self.fitted, self.file_names, self.summaries, strict=True
-            )
-        ]
-        document = {
-            "gp4c": __version__, "by": self.by, "level": self.level, "seed": self.seed,
-            "fits": fits,
-        }  # fmt: skip
-        if self.effects is not None:
-            rows = self.effects.to_json(orient="records", double_precision=15)
-            document["effects"] = json.loads(rows)
-        return json.dumps(document, indent=2, ensure_ascii=False)
-
-    def writers(self) -> dict[str, Writer]:
-        """Files for ``--out``: name -> function that writes it."""
-        from gp4c.reporting.csv_tables import write_csv
-
-        files: dict[str, Writer] = {
-            name: group.model.save for name, group in zip(self.file_names, self.fitted, strict=True)
-        }
-        files["curves.csv"] = lambda path: write_csv(self._table(), path)
-        effects = self.effects
-        if effects is not None:
-            files["effects.csv"] = lambda path: write_csv(effects, path)
-        files |= self._plots()
-        files["summary.txt"] = lambda path: path.write_text(self.text() + "\n", encoding="utf-8")
-        files["summary.json"] = lambda path: path.write_text(self.json() + "\n", encoding="utf-8")
-        return files
-
-    def _table(self) -> pd.DataFrame:
-        import pandas as pd
-
-        pairs = zip(self.curves, self.fitted, strict=True)
-        frames = [with_dates(curves.to_frame(), group.model) for curves, group in pairs]
-        if self.by is None:
-            return frames[0]
-        names = [group.name for group in self.fitted]
-        return pd.concat(
-            [frame.assign(group=name) for name, frame in zip(names, frames, strict=True)]
-        )[["group", *frames[0].columns]]
-
-    def _plots(self) -> dict[str, Writer]:
-        from gp4c.reporting.figures.observed_numbers import size_with
-        from gp4c.reporting.figures.plot_style import save_plot
-        from gp4c.reporting.figures.plots import plot_cumulative, plot_groups, plot_intensity
-
-        def draw(what: str) -> Callable[[Axes], Axes]:
-            if self.by is None:
-                one = plot_intensity if what == "intensity" else plot_cumulative
-                panel = self.fitted[0].panel
-                return lambda ax: one(self.curves[0], ax, level=self.level, panel=panel)
-            named = {str(g.name): c for g, c in zip(self.fitted, self.curves, strict=True)}
-            return lambda ax: plot_groups(
-                named, ax, what=what, level=self.level, title=self.by, observed=observed
-            )
-
-        parts = {str(g.name): g.panel for g in self.fitted if g.panel is not None}
-        observed = None if self.by is None else parts
-        size = size_with(len(observed or ()))
-
-        def save(what: str) -> Writer:
-            return lambda path: save_plot(draw(what), path, size=size)
-
-        smooth = all(c.rate is not None for c in self.curves)
-        names = ["intensity", "cumulative"] if smooth else ["cumulative"]
-        return {f"{what}.{end}": save(what) for what in names for end in ("png", "svg")}
-
-
-def facts(model: PanelEstimator) -> dict[str, object]:
-    """The fitted laws in numbers; None for what a fit does not have."""
-    return {
-        "law": model.law_,
-        "effect": model.effect_,
-        "dispersion": float(model.dispersion_),
-        "burst_size": model.count_law_.burst_size(model.law_parameters_),
-        "frailty_variance": float(1.0 / model.frailty_shape_),
-        "effective_draws": model.effective_draws_,
-        "pareto_k": model.pareto_k_,
-        "check": None if model.fit_check_ is None else asdict(model.fit_check_),
-    }
-
-
-def _file_names(groups: list[str | None]) -> list[str]:
-    """``fit.json``, or ``fit-GROUP.json`` with groups in letters that every file system takes."""
-    names: list[str] = []
-    for group in groups:
-        plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in group or "")[:40]
-        base = "fit" if group is None else f"fit-{plain}"
-        taken = {name.casefold() for name in names}
-        tries = (f"{base}-{k}.json" if k > 1 else f"{base}.json" for k in itertools.count(1))
-        names.append(next(name for name in tries if name.casefold() not in taken))
-    return names

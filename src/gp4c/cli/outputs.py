@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -10,9 +10,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from gp4c.plain import printable
-
-#: writes one file to the path it is given
-Writer: TypeAlias = Callable[[Path], object]
+from gp4c.reporting.fit_result import Writer
 
 OutOption: TypeAlias = Annotated[
     Path | None,

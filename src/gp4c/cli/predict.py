@@ -14,7 +14,6 @@ from gp4c.cli.options.saved_fits import (
     open_fit,
     shown,
     time_of,
-    with_dates,
 )
 from gp4c.cli.outputs import OutOption, say_written, write_all
 
@@ -65,7 +64,7 @@ def predict(
 
     Example: gp4c predict adjusted/fit.json --at 24 --covariate treatment=thiotepa
     """
-    from gp4c.reporting.csv_tables import to_csv, write_csv
+    from gp4c.reporting.csv_tables import to_csv, with_dates, write_csv
     from gp4c.reporting.figures.curves import curves_of
 
     model = open_fit(fit)

@@ -102,7 +102,7 @@ def _from_table(
         from gp4c.cli.compare import compare_groups
 
         say(f"fitting and comparing groups of {by}")
-        found = compare_groups(panel, by, *laws, seed, formula=formula)
+        found = compare_groups(panel, by, *laws, seed, formula=formula, progress=say)
         models = {str(name): found.models[name] for name in found.groups}
         return {"models": models, "panel": panel, "by": by, "comparison": found}
     fitted = fit_groups(

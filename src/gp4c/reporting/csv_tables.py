@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from gp4c.estimators.base import PanelEstimator
+
 
 def to_csv(frame: pd.DataFrame) -> str:
     """Write a table as CSV; texts that a spreadsheet would run get an apostrophe in front.
@@ -33,3 +35,13 @@ def write_csv(frame: pd.DataFrame, path: str | os.PathLike[str]) -> None:
     from gp4c.atomic import write_text
 
     write_text(path, to_csv(frame))
+
+
+def with_dates(frame: pd.DataFrame, model: PanelEstimator) -> pd.DataFrame:
+    """A table of curves with dates beside its times, where the data had dates."""
+    from gp4c.data.timeaxis import TimeAxis
+
+    axis = TimeAxis.of(model)
+    if axis.origin is not None:
+        frame.insert(1, "date", [axis.date(time) for time in frame["time"]])
+    return frame

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import gp4c
 from gp4c.cli import app as program
-from gp4c.cli.fit import _file_names
 from gp4c.reporting.csv_tables import to_csv
+from gp4c.reporting.fit_result import file_names
 
 VISITS = "id,from,to,n,arm\n1,0,3,2,a\n1,3,9,0,a\n2,1,7,1,b\n3,0,6,4,b\n4,0,5,0,a\n5,2,9,3,b\n"
 
@@ -190,14 +190,14 @@ def test_labels_cannot_become_formulas_in_a_spreadsheet(workplace):
 
 
 def test_file_names_of_groups_are_plain_and_different():
-    assert _file_names([None]) == ["fit.json"]
-    assert _file_names(["a b", "a/b", "../c", "ü"]) == [
+    assert file_names([None]) == ["fit.json"]
+    assert file_names(["a b", "a/b", "../c", "ü"]) == [
         "fit-a-b.json",
         "fit-a-b-2.json",
         "fit----c.json",
         "fit--.json",
     ]
-    many = _file_names(["x", "x", "X", "x-2", "x"])
+    many = file_names(["x", "x", "X", "x-2", "x"])
     assert len({name.casefold() for name in many}) == len(many)
 
 

@@ -10,8 +10,9 @@ import typer
 from gp4c.cli.options.covariate_options import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.options.estimator_options import JsonOption
 from gp4c.cli.options.saved_fits import FitArgument, check_order, open_fit, time_of
-from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.outputs import OutOption, say_written, write_all
 from gp4c.cli.progress import working
+from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     from gp4c.estimators.forecasts.forecast_result import Forecast

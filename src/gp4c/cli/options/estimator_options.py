@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+
+from gp4c.reporting.fit_result import FittedGroup
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -101,18 +102,6 @@ JsonOption: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print the result as JSON instead of text.")
 ]
 QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-
-
-@dataclass(frozen=True)
-class FittedGroup:
-    """One fit: the group's name (None for all subjects), its data and its model.
-
-    Data that are read in parts are not kept.
-    """
-
-    name: str | None
-    panel: PanelCounts | None
-    model: PanelEstimator
 
 
 def make_estimator(

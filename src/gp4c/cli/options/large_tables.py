@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from gp4c.cli.options.estimator_options import FittedGroup
 from gp4c.cli.options.table_options import TableOptions
+from gp4c.reporting.fit_result import FittedGroup
 
 if TYPE_CHECKING:
     from distributed import Client

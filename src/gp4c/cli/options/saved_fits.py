@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gp4c.estimators.base import PanelEstimator
 
 FitArgument: TypeAlias = Annotated[
@@ -90,13 +88,3 @@ def check_order(model: PanelEstimator, start: float, stop: float) -> None:
         raise typer.BadParameter(
             f"--from must be before --to; they are {shown(model, start)} and {shown(model, stop)}"
         )
-
-
-def with_dates(frame: pd.DataFrame, model: PanelEstimator) -> pd.DataFrame:
-    """A table of curves with dates beside its times, where the data had dates."""
-    from gp4c.data.timeaxis import TimeAxis
-
-    axis = TimeAxis.of(model)
-    if axis.origin is not None:
-        frame.insert(1, "date", [axis.date(time) for time in frame["time"]])
-    return frame

@@ -13,8 +13,9 @@ import typer
 
 from gp4c.cli.options.estimator_options import JsonOption, QuietOption
 from gp4c.cli.options.large_tables import on_cluster
-from gp4c.cli.outputs import OutOption, Writer, say_written, write_all
+from gp4c.cli.outputs import OutOption, say_written, write_all
 from gp4c.cli.progress import counting
+from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     from gp4c.analysis.planning.power_plan import PowerPlan

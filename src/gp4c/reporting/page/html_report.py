@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -120,34 +121,38 @@ class Report:
         return next(iter(self.models.values()))
 
     @cached_property
-    def _figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Any]:
+        """Figures of the sections made so far, as the page's script takes them."""
         return {}
 
     # -- the page ---------------------------------------------------------------------------
 
     def html(self) -> str:
         """The report as one HTML document."""
-        self._figures.clear()
-        sections = [
-            Section(key, heading, parts)
-            for key, heading, parts in (
-                ("results", "Event rate and number of events", list(self._results())),
-                ("effects", "Effects of covariates",
-                 list(effects_section(self.models, self.level, self.by))),
-                ("comparison", "Comparison of groups", list(self._comparison())),
-                ("forecast", "Forecast", list(self._forecast())),
-                ("units", "Units", list(units_section(self.models, self.level, self.by))),
-                ("data", "Data", list(self._data())),
-                ("models", "Fitted models" if len(self.models) > 1 else "Fitted model",
-                 list(self._models())),
-                ("diagnostics", "Do the counts look like the model's?", list(self._diagnostics())),
-                ("method", "Method and citation", list(self._method())),
-                ("reproduce", "To reproduce", list(self._reproduce())),
-            )
-            if parts
-        ]  # fmt: skip
-        content = {"level": figures.level_key(self.level), "figures": self._figures}
-        return page(self.title, self._header(), sections, content)
+        sections = list(self.sections())
+        content = {"level": figures.level_key(self.level), "figures": self.figures}
+        return page(self.title, self.header(), sections, content)
+
+    def sections(self) -> Iterator[Section]:
+        """The parts of the page, one after the other; :attr:`figures` grows with them."""
+        self.figures.clear()
+        models = "Fitted models" if len(self.models) > 1 else "Fitted model"
+        for key, heading, parts in (
+            ("results", "Event rate and number of events", self._results()),
+            ("effects", "Effects of covariates",
+             effects_section(self.models, self.level, self.by)),
+            ("comparison", "Comparison of groups", self._comparison()),
+            ("forecast", "Forecast", self._forecast()),
+            ("units", "Units", units_section(self.models, self.level, self.by)),
+            ("data", "Data", self._data()),
+            ("models", models, self._models()),
+            ("diagnostics", "Do the counts look like the model's?", self._diagnostics()),
+            ("method", "Method and citation", self._method()),
+            ("reproduce", "To reproduce", self._reproduce()),
+        ):  # fmt: skip
+            section = Section(key, heading, parts)
+            if section.html:
+                yield section
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file, whole or not at all."""
@@ -155,9 +160,8 @@ class Report:
 
         write_text(path, self.html())
 
-    def _header(self) -> str:
-        from html import escape
-
+    def header(self) -> str:
+        """HTML under the title: sizes of the data, and a card for each group."""
         unit, (start, end) = self.first.time_unit_, self.first.window_
         span = f"{number(start)} to {moment(end, unit)}"
         if self.first.time_origin_ is not None:
@@ -194,16 +198,16 @@ class Report:
         unit = self.first.time_unit_
         below = "" if self.numbers_observed is None else " Numbers: subjects still observed."
         if any(c.rate is not None for c in self.curves.values()):
-            self._figures["rate"] = figures.curve_figure(
+            self.figures["rate"] = figures.curve_figure(
                 self.curves, "rate", self.panel, self.numbers_observed
             )
-            ticks = " Ticks below: visits." if self._figures["rate"]["rug"] else ""
+            ticks = " Ticks below: visits." if self.figures["rate"]["rug"] else ""
             yield plot(
                 "rate", self._in_words("rate"),
-                f"Event rate, {_plain(per(unit, self.first.usage_))}, for a subject of average "
+                f"Event rate, {escape(per(unit, self.first.usage_))}, for a subject of average "
                 f"rate, with <span data-level></span> bands.{ticks}{below}", self._values("rate"),
             )  # fmt: skip
-        self._figures["cumulative"] = figures.curve_figure(
+        self.figures["cumulative"] = figures.curve_figure(
             self.curves, "cumulative", observed=self.numbers_observed
         )
         yield plot(
@@ -258,10 +262,10 @@ class Report:
                 ratio = self.comparison.ratio(times, **how)
                 key = f"ratio-{curve}-{k}"
                 axis = TimeAxis.of(self.first).words
-                self._figures[key] = figures.ratio_figure(name, times, ratio, bands, axis)
+                self.figures[key] = figures.ratio_figure(name, times, ratio, bands, axis)
                 yield plot(
                     key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
-                    f"Ratio of {words}, {_plain(name)}, with <span data-level></span> bands; "
+                    f"Ratio of {words}, {escape(name)}, with <span data-level></span> bands; "
                     "1 is no difference.",
                 )  # fmt: skip
 
@@ -281,7 +285,7 @@ class Report:
             rows.append([whose, end, mean, f"{low} to {high}"])
         names, times_of, medians, bands_of = zip(*fans, strict=True)
         axis = TimeAxis.of(self.first).words
-        self._figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
+        self.figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
         header = ["", "window", "expected events", f"{percent(self.level)} interval"]
         yield table("Number of events to come, all subjects together", header, rows)
         yield plot(
@@ -319,7 +323,7 @@ class Report:
         for name, summary in self.summaries.items():
             heading = f"{self.by}: {name}" if self.by else summary.title
             body = warning_box(summary.remarks) + summary_table(summary)
-            parts.append(f"<div><h3>{_plain(heading)}</h3>{body}</div>")
+            parts.append(f"<div><h3>{escape(heading)}</h3>{body}</div>")
         yield f'<div class="{"columns" if len(parts) > 1 else ""}">{"".join(parts)}</div>'
 
     def _diagnostics(self) -> Iterator[str]:
@@ -336,9 +340,9 @@ class Report:
         for k, (name, model) in enumerate(self.models.items()):
             part = self.panel if self.by is None else _group(self.panel, self.by, name)
             check = check_counts(model, part)
-            self._figures[f"rootogram-{k}"] = figures.rootogram_figure(check)
-            self._figures[f"pit-{k}"] = figures.pit_figure(check)
-            heading = f"<h3>{_plain(f'{self.by}: {name}')}</h3>" if self.by else ""
+            self.figures[f"rootogram-{k}"] = figures.rootogram_figure(check)
+            self.figures[f"pit-{k}"] = figures.pit_figure(check)
+            heading = f"<h3>{escape(f'{self.by}: {name}')}</h3>" if self.by else ""
             seen, expected = check.observed[0], check.expected[0]
             yield heading + '<div class="columns">' + plot(
                 f"rootogram-{k}", f"Rootogram: {seen:.0f} intervals without events, "
@@ -352,11 +356,11 @@ class Report:
     def _method(self) -> Iterator[str]:
         texts = [*method_paragraphs(self.models, self.by), PAPER]
         yield f"<blockquote>{''.join(paragraph(text) for text in texts)}</blockquote>"
-        yield f"<details><summary>BibTeX</summary><pre>{_plain(BIBTEX)}</pre></details>"
+        yield f"<details><summary>BibTeX</summary><pre>{escape(BIBTEX)}</pre></details>"
 
     def _reproduce(self) -> Iterator[str]:
         if self.command:
-            yield f"<pre>{_plain(self.command)}</pre>"
+            yield f"<pre>{escape(self.command)}</pre>"
         rows = [["model", repr(self.first)]]
         if self.seed is not None:
             rows.append(["seed", str(self.seed)])
@@ -365,12 +369,6 @@ class Report:
 
 def _size(source: PanelCounts | Mapping[str, float], key: str) -> int:
     return int(source[key] if isinstance(source, Mapping) else getattr(source, key))
-
-
-def _plain(text: str) -> str:
-    from html import escape
-
-    return escape(text)
 
 
 def _window_words(start: float, stop: float, model: PanelEstimator) -> str:

@@ -41,7 +41,8 @@ def page(
     content : dict
         Figures and the level shown first, for the script.
     """
-    plotly, script, style = _plotly_script(), asset("report.js"), asset("report.css")
+    plotly, style = _plotly_script(), asset("report.css")
+    script = asset("figures.js") + asset("report.js")
     links = "".join(f'<li><a href="#{s.key}">{escape(s.heading)}</a></li>' for s in sections)
     body = "".join(
         f'<section id="{s.key}" aria-labelledby="{s.key}-h">'
