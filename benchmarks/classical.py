@@ -61,7 +61,7 @@ def seconds(run: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, Any]
 
 def step_functions() -> dict[str, float]:
     """Seconds of the step-function estimators on the full skin data."""
-    panel = gp4c.load_dataset("skin_full")
+    panel = gp4c.load_dataset("skin_full", event="all")
     models = {
         "NPMLE": gp4c.NPMLE,
         "NPMLE, gamma frailty": lambda: gp4c.NPMLE(effect="gamma"),

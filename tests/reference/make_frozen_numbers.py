@@ -105,7 +105,7 @@ def numbers():
             for effect in (None, "gamma", "weight"):
                 case = f"GP4C {count_term} {effect}, bladder thiotepa"
                 found[case] = of_the_family(thiotepa, count_term, effect)
-        skin = {"skin": gp4c.load_dataset("skin")}
+        skin = {"skin": gp4c.load_dataset("skin", event="all")}
         for name, panel in {**bladder, **arms("nausea"), **skin}.items():
             for title, model in classics(panel).items():
                 found[f"{title}, {name}"] = of_a_classic(model, panel)

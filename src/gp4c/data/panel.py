@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from gp4c.data.distinct import DistinctIntervals, distinct_intervals
 from gp4c.data.ordering import label_array, label_order, row_order, sequence_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray, SubjectData, take_rows
+from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from gp4c.data.summaries.panel_summary import PanelSummary
     from gp4c.data.summaries.panel_table import PanelTable
-    from gp4c.data.tables.frames import IntoTable
+    from gp4c.data.tables.build_panel import PanelFields
+    from gp4c.data.tables.frames import IntoTable, Table
     from gp4c.data.tables.service import ServiceRecord
     from gp4c.data.timeaxis import Moment, Window
 
@@ -57,6 +59,8 @@ class PanelCounts(SubjectData):
         What time 0 stands for, if times were given as dates.
     notes : tuple of str
         What was noticed or decided while reading the data.
+    event_types : tuple of str
+        Types of events, if the panel has several; empty otherwise.
     """
 
     subject_index: IndexArray
@@ -64,6 +68,8 @@ class PanelCounts(SubjectData):
     stop: FloatArray
     count: IntArray
     exposure: FloatArray
+    #: names of the types of events, if there are several (:mod:`gp4c.data.types.typed_panel`)
+    event_types: tuple[str, ...] = ()
     _interval_covariates: pd.DataFrame | None
     _cached_distinct: DistinctIntervals
 
@@ -80,7 +86,8 @@ class PanelCounts(SubjectData):
         subject: str = "subject",
         start: str = "start",
         stop: str = "stop",
-        count: str = "count",
+        count: str | Sequence[str] = "count",
+        event: str | None = None,
         exposure: str | None = None,
         usage: str | None = None,
         end: str | None = None,
@@ -89,14 +96,18 @@ class PanelCounts(SubjectData):
         time_unit: str | None = None,
         origin: Moment | None = None,
         missing: str = "error",
-    ) -> Self:
+    ) -> PanelCounts:
         """Panel from a table with one row per subject and interval.
 
         Parameters
         ----------
         data : dataframe (pandas, polars, pyarrow, ...) or dict of arrays
         subject, start, stop, count : str
-            Names of the columns. Times are numbers, dates, timestamps or durations.
+            Names of the columns. Times are numbers, dates, timestamps or durations. Several
+            columns of counts are several types of events: ``count=["basal", "squamous"]``.
+        event : str, optional
+            Column of types of events, if each row counts one of several types. A panel with types
+            is a :class:`~gp4c.data.types.typed_panel.TypedPanel`.
         exposure : str, optional
             Column of units at risk during the interval (times its length); 1 if absent.
         usage : str, optional
@@ -114,7 +125,8 @@ class PanelCounts(SubjectData):
         origin : date, optional
             What time 0 stands for if times are dates; default the earliest start.
         missing : {"error", "drop"}
-            ``"drop"`` leaves out intervals without a count, as gaps, and notes how many.
+            ``"drop"`` leaves out intervals without a count, as gaps, and notes how many; an
+            interval may then lack some of several types.
 
         Returns
         -------
@@ -130,19 +142,14 @@ class PanelCounts(SubjectData):
         from gp4c.data.tables.build_panel import fields_from_intervals
         from gp4c.data.tables.frames import table_of
 
-        fields = fields_from_intervals(
-            table_of(data),
-            names={"subject": subject, "start": start, "stop": stop, "count": count},
-            exposure=exposure,
-            usage=usage,
-            end=end,
-            clock=clock,
-            window=window,
-            time_unit=time_unit,
-            origin=origin,
-            missing=missing,
-        )
-        return cls._from_arrays(**fields)
+        def build(table: Table, names: dict[str, str]) -> PanelFields:
+            return fields_from_intervals(
+                table, names=names, exposure=exposure, usage=usage, end=end, clock=clock,
+                window=window, time_unit=time_unit, origin=origin, missing=missing,
+            )  # fmt: skip
+
+        names = {"subject": subject, "start": start, "stop": stop}
+        return cls._of_table(table_of(data), names, count, event, missing, build)
 
     @classmethod
     def from_visits(
@@ -151,7 +158,8 @@ class PanelCounts(SubjectData):
         *,
         subject: str = "subject",
         time: str = "time",
-        count: str = "count",
+        count: str | Sequence[str] = "count",
+        event: str | None = None,
         origin: Moment | None = 0.0,
         cumulative: bool = False,
         since_entry: bool = False,
@@ -163,14 +171,17 @@ class PanelCounts(SubjectData):
         time_unit: str | None = None,
         missing: str = "error",
         sort: bool = False,
-    ) -> Self:
+    ) -> PanelCounts:
         """Panel from a table with one row per subject and visit.
 
         Parameters
         ----------
         data : dataframe (pandas, polars, pyarrow, ...) or dict of arrays
         subject, time, count : str
-            Names of the columns; ``count`` has the events since the subject's last visit.
+            Names of the columns; ``count`` has the events since the subject's last visit, or
+            names one column per type of event.
+        event : str, optional
+            Column of types of events, as in :meth:`from_frame`.
         origin : number, date, column name or None
             Where a subject's first interval starts. A visit at the origin itself, with count 0,
             closes no interval. None: at the subject's first visit.
@@ -196,25 +207,35 @@ class PanelCounts(SubjectData):
         from gp4c.data.tables.frames import table_of
         from gp4c.data.tables.visits import fields_from_visits
 
-        fields = fields_from_visits(
-            table_of(data),
-            names={"subject": subject, "time": time, "count": count},
-            exposure=exposure,
-            usage=usage,
-            end=end,
-            clock=clock,
-            origin=origin,
-            cumulative=cumulative,
-            since_entry=since_entry,
-            sort=sort,
-            window=window,
-            time_unit=time_unit,
-            missing=missing,
-        )
-        return cls._from_arrays(**fields)
+        def build(table: Table, names: dict[str, str]) -> PanelFields:
+            return fields_from_visits(
+                table, names=names, exposure=exposure, usage=usage, end=end, clock=clock,
+                origin=origin, cumulative=cumulative, since_entry=since_entry, sort=sort,
+                window=window, time_unit=time_unit, missing=missing,
+            )  # fmt: skip
+
+        names = {"subject": subject, "time": time}
+        return cls._of_table(table_of(data), names, count, event, missing, build)
 
     @classmethod
-    def concat(cls, panels: Iterable[PanelCounts]) -> Self:
+    def _of_table(
+        cls,
+        table: Table,
+        names: dict[str, str],
+        count: str | Sequence[str],
+        event: str | None,
+        missing: str,
+        build: Callable[[Table, dict[str, str]], PanelFields],
+    ) -> PanelCounts:
+        """One panel of a table, or one with a panel per type of event."""
+        if event is None and isinstance(count, str):
+            return cls._from_arrays(**build(table, {**names, "count": count}))
+        from gp4c.data.types.typed_tables import typed_panel
+
+        return typed_panel(table, names, count, event, missing, build)
+
+    @classmethod
+    def concat(cls, panels: Iterable[PanelCounts]) -> PanelCounts:
         """Join panels; intervals of subjects with the same label are put together.
 
         They must have the same time unit and origin; the window contains all windows.
@@ -222,6 +243,10 @@ class PanelCounts(SubjectData):
         from gp4c.data.summaries.panel_summary import joined_rows
 
         parts = list(panels)
+        if any(part.event_types for part in parts):
+            from gp4c.data.types.typed_panel import joined_types
+
+            return joined_types(parts)
         frame, options, same = joined_rows(parts)
         joined = cls.from_frame(frame, **options)
         if joined.service is not None:
@@ -299,6 +324,13 @@ class PanelCounts(SubjectData):
             _interval_covariates=None if between is None else between.iloc[rows],
         )
 
+    def of_type(self, event: str) -> PanelCounts:
+        """The panel of one type of event, of a panel that has types."""
+        raise PanelDataError(
+            f"this panel has no event types, so none is {event!r}: name their column with event=, "
+            "or one column of counts for each, when you read the table"
+        )
+
     @property
     def n_intervals(self) -> int:
         """Number of rows."""
@@ -358,7 +390,7 @@ class PanelCounts(SubjectData):
 
     def with_window(self, window: Window) -> Self:
         """Return the same data on another window, which must contain every interval."""
-        from gp4c.data.magnitudes import resolving_window
+        from gp4c.data.checks import resolving_window
         from gp4c.data.timeaxis import TimeAxis
 
         times = TimeAxis(self.time_unit, self.time_origin).window(window)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import gp4c
-from gp4c.data.magnitudes import SHORTEST_SHARE
+from gp4c.data.checks import SHORTEST_SHARE
 from gp4c.data.tables.batches import RowReader
 from gp4c.exceptions import PanelDataError
 

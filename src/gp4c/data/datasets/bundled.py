@@ -17,6 +17,8 @@ from gp4c.exceptions import PanelDataError
 if TYPE_CHECKING:
     import pandas as pd
 
+#: types of events in the skin data
+_CANCERS = ("basal", "squamous")
 #: days in the paper's unit of time for the skin data
 PAPER_MONTH = 30.0
 
@@ -42,7 +44,8 @@ def load_dataset(name: str, *, event: str | None = None, unit: str | None = None
         Their own loaders, :func:`load_nausea` and so on, say where the data are from and what is
         odd about them.
     event : {"all", "basal", "squamous"}, optional
-        Which cancers of the skin sets to count; default all.
+        Which cancers of the skin sets to count; default both, as types of events
+        (``panel.event_types``). "all" adds them up.
     unit : {"days", "paper"}, optional
         Unit of the skin sets: days, or days / 30 as in the paper; default days.
 
@@ -63,7 +66,7 @@ def load_dataset(name: str, *, event: str | None = None, unit: str | None = None
                 raise PanelDataError(f"{option} is for the skin sets; found {value!r} for {name!r}")
         return load_nausea() if name == "nausea" else load_bladder()
     load = load_skin if name == "skin" else load_skin_full
-    return load(event=event or "all", unit=unit or "days")
+    return load(event=event, unit=unit or "days")
 
 
 def load_nausea() -> PanelCounts:
@@ -128,7 +131,7 @@ def load_bladder() -> PanelCounts:
     return PanelCounts.from_frame(_table("bladder"), window=(0.0, 53.0), time_unit="months")
 
 
-def load_skin(*, event: str = "all", unit: str = "days") -> PanelCounts:
+def load_skin(*, event: str | None = None, unit: str = "days") -> PanelCounts:
     """New skin cancers between visits, as the paper used them.
 
     290 patients of a trial of difluoromethylornithine (DFMO) at the University of Wisconsin: 143
@@ -138,8 +141,8 @@ def load_skin(*, event: str = "all", unit: str = "days") -> PanelCounts:
 
     Parameters
     ----------
-    event : {"all", "basal", "squamous"}
-        Which cancers to count.
+    event : {"all", "basal", "squamous"}, optional
+        Which cancers to count; default both, as types of events. "all" adds them up.
     unit : {"days", "paper"}
         ``"paper"`` divides the days by 30.
 
@@ -169,7 +172,7 @@ def load_skin(*, event: str = "all", unit: str = "days") -> PanelCounts:
     return _skin(_table("skin"), event, unit)
 
 
-def load_skin_full(*, event: str = "all", unit: str = "days") -> PanelCounts:
+def load_skin_full(*, event: str | None = None, unit: str = "days") -> PanelCounts:
     """New skin cancers between visits, complete record; see :func:`load_skin`.
 
     The same trial and subjects with the visits that :func:`load_skin` lacks: up to 17 visits per
@@ -178,8 +181,8 @@ def load_skin_full(*, event: str = "all", unit: str = "days") -> PanelCounts:
 
     Parameters
     ----------
-    event : {"all", "basal", "squamous"}
-        Which cancers to count.
+    event : {"all", "basal", "squamous"}, optional
+        Which cancers to count; default both, as types of events. "all" adds them up.
     unit : {"days", "paper"}
         ``"paper"`` divides the days by 30.
 
@@ -211,15 +214,17 @@ def _table(name: str) -> pd.DataFrame:
         return pd.read_csv(file)
 
 
-def _skin(table: pd.DataFrame, event: str, unit: str) -> PanelCounts:
-    """Count one type of cancer, in the unit asked for."""
-    check_choice("event", event, ("all", "basal", "squamous"))
+def _skin(table: pd.DataFrame, event: str | None, unit: str) -> PanelCounts:
+    """Count both types of cancer, one, or all together, in the unit asked for."""
+    if event is not None:
+        check_choice("event", event, ("all", *_CANCERS))
     check_choice("unit", unit, ("days", "paper"))
-    column = "count" if event == "all" else f"count_{event}"
-    others = [c for c in ("count", "count_basal", "count_squamous") if c != column]
-    table = table.drop(columns=others)
+    names = {"count": "all"} | {f"count_{cancer}": cancer for cancer in _CANCERS}
+    table = table.rename(columns=names)
+    counts = list(_CANCERS) if event is None else [event]
+    table = table.drop(columns=[c for c in names.values() if c not in counts])
     options: dict[str, Any] = {"time_unit": "days"}
     if unit == "paper":
         table[["start", "stop"]] = table[["start", "stop"]] / PAPER_MONTH
         options["time_unit"] = "30-day months"
-    return PanelCounts.from_frame(table, count=column, **options)
+    return PanelCounts.from_frame(table, count=counts[0] if event else counts, **options)

@@ -118,7 +118,7 @@ def panel_line(panel: PanelCounts) -> str:
     low, high = (few_digits(t) for t in panel.window)
     unit = f" {panel.time_unit}" if panel.time_unit else ""
     return (
-        f"<PanelCounts: {plural(panel.n_subjects, 'subject')}, "
+        f"<{type(panel).__name__}: {plural(panel.n_subjects, 'subject')}, "
         f"{plural(panel.n_intervals, 'interval')}, {plural(panel.n_events, 'event')}, "
         f"window ({low}, {high}){unit}>"
     )

@@ -10,10 +10,11 @@ from gp4c.data.checks import (
     SHOWN,
     Problems,
     check_choice,
+    check_total,
     plural,
+    resolving_window,
     shown_interval,
 )
-from gp4c.data.magnitudes import check_total, resolving_window
 from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.columns import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from gp4c.data.checks import unknown_name
@@ -44,7 +44,8 @@ def read_panel(
     subject: str | None = None,
     start: str | None = None,
     stop: str | None = None,
-    count: str | None = None,
+    count: str | Sequence[str] | None = None,
+    event: str | None = None,
     exposure: str | None = None,
     usage: str | None = None,
     end: str | None = None,
@@ -67,7 +68,10 @@ def read_panel(
     source : path or file object
     subject, start, stop, count, exposure : str, optional
         Names of the columns. Without them usual names (id, from, to, n, ...) are recognised in
-        any case, and ``panel.notes`` says which were used.
+        any case, and ``panel.notes`` says which were used. Several columns of counts are several
+        types of events.
+    event : str, optional
+        Column of types of events, as in :meth:`PanelCounts.from_frame`.
     usage, end, clock
         Columns of the amount of use in each interval and of the time when a subject went out of
         service, as in :meth:`PanelCounts.from_frame`; they are never recognised by name.
@@ -104,7 +108,7 @@ def read_panel(
     """
     from gp4c.data.panel import PanelCounts
 
-    given = {"subject": subject, "count": count}
+    given = {"subject": subject} | _one_count(count)
     given |= {"exposure": exposure} if usage is None or exposure is not None else {}
     given |= {role: name for role, name in (("usage", usage), ("end", end)) if name is not None}
     given |= {"time": time} if time is not None else {"start": start, "stop": stop}
@@ -117,9 +121,10 @@ def read_panel(
         source, label_column, delimiter=delimiter, decimal=decimal, encoding=encoding
     )
     names, notes = resolve_columns(table, given)
+    counts: str | Sequence[str] = names.pop("count", "") or count or "count"
     if time is not None:
         panel = PanelCounts.from_visits(
-            table, subject=names["subject"], time=names["time"], count=names["count"],
+            table, subject=names["subject"], time=names["time"], count=counts, event=event,
             exposure=names.get("exposure"), usage=usage, end=end, clock=clock,
             window=window, time_unit=time_unit, missing=missing,
             origin=origin, cumulative=cumulative, since_entry=since_entry,
@@ -127,10 +132,15 @@ def read_panel(
     else:
         is_number = isinstance(origin, int | float) and origin == 0
         panel = PanelCounts.from_frame(
-            table, **names, clock=clock, window=window, time_unit=time_unit, missing=missing,
-            origin=None if is_number else origin,
+            table, **names, count=counts, event=event, clock=clock, window=window,
+            time_unit=time_unit, missing=missing, origin=None if is_number else origin,
         )  # fmt: skip
     return panel._like(notes=(*notes, *panel.notes))
+
+
+def _one_count(count: str | Sequence[str] | None) -> dict[str, str | None]:
+    """The role of the count, if one column has it: several names are not to be recognised."""
+    return {"count": count} if count is None or isinstance(count, str) else {}
 
 
 def resolve_columns(

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.data.checks import check_choice, plural
-from gp4c.data.magnitudes import resolving_window
+from gp4c.data.checks import check_choice, plural, resolving_window
 from gp4c.data.subjects import FloatArray, IndexArray
 from gp4c.data.tables.service import RECENT, ServiceRecord
 from gp4c.data.timeaxis import TimeAxis

@@ -74,7 +74,7 @@ def random_case(seed, options):
 
 
 def skin_case():
-    panel = load_dataset("skin_full")
+    panel = load_dataset("skin_full", event="all")
     rows = zip(panel.subject_index, panel.start, panel.stop, panel.count, strict=True)
     return Case(list(rows))
 

@@ -105,6 +105,7 @@ def test_npmple_with_exposure_is_a_weighted_regression():
 @pytest.mark.parametrize("name", ["nausea", "bladder", "skin_full"])
 def test_real_data_converge(name):
     panel = gp4c.load_dataset(name)
+    panel = panel.total() if panel.event_types else panel
     for model in ALL:
         found = fitted(model, panel)
         assert found.converged_

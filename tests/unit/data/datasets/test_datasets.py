@@ -119,8 +119,11 @@ def test_types_of_skin_cancer_add_up_and_units_scale():
         gp4c.load_dataset("skin", event=event) for event in ("basal", "squamous", "all")
     )
     assert np.array_equal(basal.count + squamous.count, both.count)
-    assert gp4c.load_dataset("skin") == both
-    paper = gp4c.load_dataset("skin", unit="paper")
+    types = gp4c.load_dataset("skin")
+    assert types.event_types == ("basal", "squamous")
+    assert (types.of_type("basal"), types.of_type("squamous")) == (basal, squamous)
+    assert types.total() == both
+    paper = gp4c.load_dataset("skin", event="all", unit="paper")
     assert np.allclose(paper.stop * 30, both.stop, rtol=1e-15)
     assert list(both.covariates.columns) == ["treatment", "prior_tumors", "age", "sex"]
 

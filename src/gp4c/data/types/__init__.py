@@ -1,0 +1,1 @@
+"""Panels with several types of events in the same subjects."""
