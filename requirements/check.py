@@ -15,9 +15,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 #: extras that users install; the others are for developers
-FOR_USERS = ("all", "arviz", "dask")
+FOR_USERS = ("all", "arviz", "dask", "word")
 #: distributions whose module has another name
-MODULES = {"cosmic-ray": "cosmic_ray", "scikit-learn": "sklearn"}
+MODULES = {
+    "cosmic-ray": "cosmic_ray",
+    "markdown-it-py": "markdown_it",
+    "python-docx": "docx",
+    "scikit-learn": "sklearn",
+}
 #: modules that are imported only when their own library calls us
 BY_INVITATION = {"sklearn"}
 #: tools: the file that calls each, and by which words

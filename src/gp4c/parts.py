@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # also for annotations in folders that stand before these
     from gp4c.estimators.base import PanelEstimator as PanelEstimator
     from gp4c.estimators.gp_base import GaussianProcessModel as GaussianProcessModel
-    from gp4c.reporting.figures.plots import PlotOptions as PlotOptions
     from gp4c.reporting.summary import ModelSummary as ModelSummary
 
 GROUP = "gp4c.parts"

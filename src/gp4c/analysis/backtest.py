@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.summaries.table import Table
     from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
@@ -48,7 +49,7 @@ class Backtest:
 
     Attributes
     ----------
-    table : DataFrame
+    rows : DataFrame
         See :meth:`to_frame`.
     level : float
         Of the intervals.
@@ -59,7 +60,7 @@ class Backtest:
         Of the data.
     """
 
-    table: pd.DataFrame = field(repr=False)
+    rows: pd.DataFrame = field(repr=False)
     level: float
     horizon: float
     reference: str
@@ -73,7 +74,7 @@ class Backtest:
         interval from ``low`` to ``high``; ``pit_low`` and ``pit_high`` are P(N < events) and
         P(N ≤ events); ``log_score`` is ln P(N = events).
         """
-        return self.table.copy()
+        return self.rows.copy()
 
     @cached_property
     def coverage(self) -> pd.DataFrame:
@@ -85,7 +86,7 @@ class Backtest:
         """
         import pandas as pd
 
-        table = self.table
+        table = self.rows
         inside = (table["events"] >= table["low"]) & (table["events"] <= table["high"])
         tail = (1 - self.level) / 2
         low, high = table["pit_low"].to_numpy(), table["pit_high"].to_numpy()
@@ -113,9 +114,9 @@ class Backtest:
         import pandas as pd
 
         keys = ["of", "origin", "subject"]
-        wide = self.table.pivot_table(index=keys, columns="model", values="log_score", sort=False)
+        wide = self.rows.pivot_table(index=keys, columns="model", values="log_score", sort=False)
         rows = []
-        for name in self.table["model"].unique():
+        for name in self.rows["model"].unique():
             gain = wide[name] - wide[self.reference]
             row: dict[str, Any] = {"model": name}
             for of, plural_name in (("subject", "subjects"), ("total", "totals")):
@@ -130,11 +131,26 @@ class Backtest:
 
         Each count is spread evenly between P(N < n) and P(N ≤ n).
         """
-        rows = self.table[(self.table["model"] == model) & (self.table["of"] == of)]
+        rows = self.rows[(self.rows["model"] == model) & (self.rows["of"] == of)]
         low, high = (rows[name].to_numpy()[:, None] for name in ("pit_low", "pit_high"))
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         filled = np.clip((edges - low) / np.maximum(high - low, 1e-300), 0.0, 1.0).mean(axis=0)
         return np.asarray(np.diff(filled) * n_bins)
+
+    def table(self) -> Table:
+        """The result as a table to publish: how often intervals held, and scores, by model.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=10, n_origins=2)
+        >>> found.table().columns[:3]
+        ('model', 'held, subjects', 'held, totals')
+        """
+        tables = import_module("gp4c.reporting.publication.result_tables")
+        found: Table = tables.backtest_table(self)
+        return found
 
     def plot(self, ax: Axes | None = None, *, what: str = "total") -> Axes:
         """Draw totals with intervals beside what came, or with ``what="pit"`` the PIT.
@@ -147,7 +163,7 @@ class Backtest:
     def __str__(self) -> str:
         import pandas as pd
 
-        origins = self.table["origin"].nunique()
+        origins = self.rows["origin"].nunique()
         unit = f" {self.time_unit}" if self.time_unit else ""
         table = pd.concat([self.coverage[["subjects_exact", "totals_exact"]], self.scores], axis=1)
         table.columns = ["held, subjects", "held, totals", *self.scores.columns]

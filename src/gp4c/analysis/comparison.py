@@ -25,8 +25,10 @@ from gp4c.posterior.quantiles import simultaneous_level
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.summaries.table import Table
 
 Floats = NDArray[np.float64]
 
@@ -315,6 +317,60 @@ class Comparison:
                 names = {"first": pair[0], "second": pair[1], "curve": curve}
                 parts.append(pd.DataFrame({**names, **columns}))
         return pd.concat(parts, ignore_index=True)
+
+    def table(self, level: float = 0.95) -> Table:
+        """The comparison as a table to publish: ``found.table().save("table3.docx")``.
+
+        Mean numbers and their ratios at the horizon, ratios of rates by the permutation test with
+        p-values, and what the three hypotheses say, all with intervals of this level.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> found = gp4c.compare(panel, by="treatment", model=gp4c.GP4C(effect=None, bursts=False))
+        >>> found.table().columns
+        ('', 'estimate', '95% interval', 'p')
+        """
+        check_level(level)
+        tables = import_module("gp4c.reporting.publication.result_tables")
+        found: Table = tables.comparison_table(self, level)
+        return found
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        what: str = "cumulative",
+        level: float = 0.95,
+        pair: Any = None,
+    ) -> Axes:
+        """Draw the groups' curves, or the ratio of two of them over time.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure if absent.
+        what : {"cumulative", "intensity", "ratio", "rate ratio"}
+            Mean numbers of events, or rates, of all groups; the ratio of mean numbers, or of
+            rates, of one pair.
+        level : float in (0, 1)
+            Level of the bands.
+        pair : (first, second), optional
+            For ratios: which groups, if there are more than two.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> found = gp4c.compare(panel, by="treatment", model=gp4c.GP4C(effect=None, bursts=False))
+        >>> found.plot(what="ratio").get_ylabel()
+        'ratio of mean numbers, thiotepa / placebo'
+        """
+        check_level(level)
+        draw = import_module("gp4c.reporting.figures.plots").plot_comparison
+        drawn: Axes = draw(self, ax, what=what, level=level, pair=pair)
+        return drawn
 
     def summary(self) -> str:
         """The comparison in words: ratios, the permutation test, and what the evidence adds."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FOUND, SURE, LEANING = 0.05, 0.95, 0.5
 #: more pairs than this have no intervals in the text
 MOST_PAIRS = 6
-_ACCOUNTS = {
+ACCOUNTS = {
     "same": "one common curve",
     "factor": "one shape at different levels",
     "curves": "a curve of its own for each group",
@@ -71,11 +71,19 @@ def conclusions(found: Comparison) -> list[str]:
     lines = [_test(found), *_kept(found)]
     if found.hypotheses is None:
         return lines
+    return [*lines, _evidence(found.probabilities), *_factors(found), *_questions(found)]
+
+
+def table_notes(found: Comparison) -> list[str]:
+    """What stands below a table that has the numbers already: what was tested, and cautions."""
+    questions = [] if found.hypotheses is None else _questions(found)
+    return [f"{_test(found)}.", *questions, *_misfits(found), *found.notes]
+
+
+def _questions(found: Comparison) -> list[str]:
+    """What test and probabilities ask, and what to do where they answer differently."""
     asks = _ASKS[found.test, found.tested.weights]
     return [
-        *lines,
-        _evidence(found.probabilities),
-        *_factors(found),
         f"The test asks {asks}; it needs no model. The probabilities weigh three accounts of the "
         "curves, equally likely beforehand, and trust the model.",
         *_disagreement(found.p_value, found.probabilities, found.test),
@@ -137,12 +145,12 @@ def _evidence(probabilities: dict[str, float]) -> str:
     """Which of the three accounts the data speak for, in one sentence."""
     order = sorted(probabilities, key=lambda name: -probabilities[name])
     best, *others = order
-    rest = ", ".join(f"{_ACCOUNTS[name]} {_share(probabilities[name])}" for name in others)
+    rest = ", ".join(f"{ACCOUNTS[name]} {_share(probabilities[name])}" for name in others)
     sure = f"probability {_share(probabilities[best])}; {rest}"
     if probabilities[best] < LEANING:
-        return f"The data do not tell the accounts apart ({_ACCOUNTS[best]}: {sure})."
+        return f"The data do not tell the accounts apart ({ACCOUNTS[best]}: {sure})."
     verb = "speak for" if probabilities[best] >= SURE else "lean to"
-    return f"The data {verb} {_ACCOUNTS[best]} ({sure})."
+    return f"The data {verb} {ACCOUNTS[best]} ({sure})."
 
 
 def _factors(found: Comparison) -> Iterator[str]:

@@ -51,7 +51,8 @@ def describe(
     summary = panel.summary()
     shown = summary if by is None else panel.table(by)
     if as_json:
-        typer.echo(_json(shown.to_frame(), shown.title, shown.remarks))
+        notes = summary.remarks if by is None else panel.table(by).notes
+        typer.echo(_json(shown.to_frame(), shown.title, notes))
     elif as_csv:
         from gp4c.reporting.csv_tables import to_csv
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.summaries.panel_summary import PanelSummary
-    from gp4c.data.summaries.panel_table import PanelTable
+    from gp4c.data.summaries.table import Table as PublishedTable
     from gp4c.data.tables.build_panel import PanelFields
     from gp4c.data.tables.frames import IntoTable, Table
     from gp4c.data.tables.service import ServiceRecord
@@ -402,15 +402,22 @@ class PanelCounts(SubjectData):
 
         return summarise(self)
 
-    def table(self, by: str | None = None) -> PanelTable:
+    def table(self, by: str | None = None) -> PublishedTable:
         """Subjects, follow-up, visits, events, rates and covariates by group.
 
-        Prints as the first table of a report; ``to_frame()`` gives its numbers.
+        Prints as the first table of a report; ``to_frame()`` gives its numbers, and
+        ``save("table1.docx")`` writes it for Word, LaTeX, HTML, Markdown or CSV.
 
         Parameters
         ----------
         by : str, optional
             Covariate of the subjects that makes the groups; everybody if absent.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> gp4c.load_dataset("bladder").table(by="treatment").rows[6]
+        ('events', '87', '45', '132')
         """
         from gp4c.data.summaries.panel_table import tabulate
 

@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
     from gp4c.data.subject_histories import SubjectHistories
     from gp4c.data.subjects import LabelArray
+    from gp4c.data.summaries.table import Table
     from gp4c.data.tables.sources import PanelSource
     from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Subjects
     from gp4c.estimators.forecasts.forecast_result import Forecast
     from gp4c.estimators.regression.covariate_effects import CovariateEffects
     from gp4c.model.laws import CountLaw, SubjectEffect
-    from gp4c.parts import ModelSummary, PlotOptions
+    from gp4c.parts import ModelSummary
     from gp4c.posterior.own_check import OwnCheck
 
 Floats = NDArray[np.float64]
@@ -400,11 +401,77 @@ class PanelEstimator:
         found: ModelSummary = import_module("gp4c.reporting.summary").summarise(self)
         return found
 
-    def plot(self, **options: Unpack[PlotOptions]) -> Axes:
-        """Draw the fitted curves; see :func:`gp4c.reporting.figures.plots.plot_model`."""
+    def table(
+        self, what: str = "estimates", *, level: float = 0.95, times: ArrayLike | None = None
+    ) -> Table:
+        """The fit as a table to publish: ``model.table().save("table2.docx")``.
+
+        Parameters
+        ----------
+        what : {"estimates", "effects", "curve"}
+            Everything that was estimated; the effects of covariates with standard errors; or rate
+            and mean number of events at a few times.
+        level : float in (0, 1)
+            Level of the intervals.
+        times : array, optional
+            For "curve": which times; eleven over the window if absent.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> model.table().columns
+        ('', 'estimate', '95% interval')
+        >>> model.table("curve", times=[12, 24]).rows[0][:2]
+        ('12', '0.152')
+        """
         self._check_fitted()
-        ax: Axes = import_module("gp4c.reporting.figures.plots").plot_model(self, **options)
-        return ax
+        tables = import_module("gp4c.reporting.publication.fit_tables")
+        found: Table = tables.model_table(self, what, level=level, times=times)
+        return found
+
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        what: str | None = None,
+        level: float = 0.95,
+        panel: PanelCounts | None = None,
+        label: str | None = None,
+        index: int = 0,
+    ) -> Axes:
+        """Draw the fitted curve with its band.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure if absent.
+        what : {"intensity", "cumulative", "history"}, optional
+            The rate, the mean number of events, or the steps of the fit; the rate if absent and
+            if there is one.
+        level : float in (0, 1)
+            Level of the band.
+        panel : PanelCounts, optional
+            Adds a tick at each visit below the curve.
+        label : str, optional
+            Name in the key.
+        index : int
+            Which colour and dashes, for several curves in one plot.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> ax = model.plot(what="cumulative")
+        >>> ax.get_ylabel()
+        'mean number of events'
+        """
+        self._check_fitted()
+        draw = import_module("gp4c.reporting.figures.plots").plot_model
+        drawn: Axes = draw(
+            self, ax, what=what, level=level, panel=panel, label=label, index=index
+        )  # fmt: skip
+        return drawn
 
     def _repr_html_(self) -> str:
         return str(import_module("gp4c.reporting.notebook").model_html(self))

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
     from gp4c.estimators.regression.covariate_effects import EffectRow
 
 HEADER = ("covariate", "rate ratio", "interval", "p", "coefficient", "robust se", "model se")
+#: what the numbers mean and how sure they are
+ABOUT_EFFECTS = (
+    "A rate ratio says by what factor the rate of events is multiplied, at all times: per unit "
+    "of a numeric covariate, or relative to the reference level of a category, the other "
+    "covariates being equal. Intervals and p-values use standard errors that are robust to "
+    "overdispersion (sandwich over subjects)."
+)
 
 
 def has_effects(model: PanelEstimator) -> bool:
@@ -34,6 +41,20 @@ def effect_text(row: EffectRow, level: float) -> str:
     return f"{ratio}, {p_text(row.p_value)}"
 
 
+def effect_cells(row: EffectRow) -> tuple[str, ...]:
+    """An effect under :data:`HEADER`."""
+    return (
+        str(row.covariate), estimate(row.rate_ratio),
+        f"{estimate(row.low)} to {estimate(row.high)}", p_cell(row.p_value),
+        number(row.coefficient), number(row.robust_se), number(row.se),
+    )  # fmt: skip
+
+
+def p_cell(value: float) -> str:
+    """Write a p-value in a column of p-values: ``0.011``, ``< 0.0001``."""
+    return p_text(value).removeprefix("p ").removeprefix("= ")
+
+
 def references(model: PanelEstimator) -> str:
     """The levels that effects of categories are relative to: ``arm: placebo; sex: f``."""
     if model.coefficients_ is None:
@@ -47,8 +68,9 @@ def references(model: PanelEstimator) -> str:
 
 
 def effects_frame(
-    models: Mapping[str | None, PanelEstimator], level: float, by: str | None
-) -> pd.DataFrame | None:
+    models: Mapping[str, PanelEstimator] | Mapping[str | None, PanelEstimator], level: float,
+    by: str | None,
+) -> pd.DataFrame | None:  # fmt: skip
     """Effects of all groups as one table; None without covariates."""
     import pandas as pd
 
@@ -69,22 +91,9 @@ def effects_section(
     shown = [(name, m, m.coefficients_) for name, m in models.items() if m.coefficients_]
     if not shown:
         return
-    yield paragraph(
-        "A rate ratio says by what factor the rate of events is multiplied, at all times: per unit "
-        "of a numeric covariate, or relative to the reference level of a category, the other "
-        "covariates being equal. Intervals and p-values use standard errors that are robust to "
-        "overdispersion (sandwich over subjects)."
-    )
+    yield paragraph(ABOUT_EFFECTS)
     for name, model, effects in shown:
-        rows = [
-            [
-                str(row.covariate), estimate(row.rate_ratio),
-                f"{estimate(row.low)} to {estimate(row.high)}",
-                p_text(row.p_value).removeprefix("p ").removeprefix("= "),
-                number(row.coefficient), number(row.robust_se), number(row.se),
-            ]
-            for row in effects.rows(level)
-        ]  # fmt: skip
+        rows = [effect_cells(row) for row in effects.rows(level)]
         caption = f"{effects.design.formula} ({percent(level)} intervals)"
         if references(model):
             caption += f"; reference levels: {references(model)}"

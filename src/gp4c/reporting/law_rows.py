@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.posterior.draws import CurveDraws, weighted_quantiles
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import number
+
+Floats = NDArray[np.float64]
 
 SUBJECTS = "Differences between subjects"
 VISITS = "Differences between visits"
@@ -58,14 +62,41 @@ def frailty_words(shape: float) -> str:
     )
 
 
-def length_scale_range(model: PanelEstimator) -> tuple[float, float] | None:
-    """Middle 80% of the posterior of the length scale; None where it is a point estimate."""
-    from gp4c.posterior.draws import CurveDraws, weighted_quantiles
-
-    posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
-    if not isinstance(posterior, CurveDraws) or len(posterior.groups) < 2:
+def length_scale_range(model: PanelEstimator, level: float = 0.8) -> tuple[float, float] | None:
+    """Middle of the posterior of the length scale; None where it is a point estimate."""
+    posterior = _draws(model)
+    if posterior is None or len(posterior.groups) < 2:
         return None
-    scale = np.log(posterior.length_scale[None])
-    ends = weighted_quantiles(scale, posterior.weights, np.array([0.1, 0.9]))[:, 0]
+    ends = _middle(np.log(posterior.length_scale), posterior, level)
     low, high = np.exp(ends) * (model.window_[1] - model.window_[0])
+    return float(low), float(high)
+
+
+def frailty_range(model: PanelEstimator, level: float) -> tuple[float, float] | None:
+    """Middle of the posterior of the frailty variance; None without draws of it."""
+    posterior, effect = _draws(model), model.effect_law_
+    if posterior is None or not effect.parameters:
+        return None
+    psi = posterior.params[: len(effect.parameters)]
+    return _middle(np.asarray(effect.variance(psi)), posterior, level)
+
+
+def dispersion_range(model: PanelEstimator, level: float) -> tuple[float, float] | None:
+    """Middle of the posterior of the variance of a count over its mean; None without draws."""
+    posterior, law = _draws(model), model.count_law_
+    if posterior is None or not law.parameters:
+        return None
+    theta = posterior.params[-len(law.parameters) :]
+    return _middle(law.dispersion(theta), posterior, level)
+
+
+def _draws(model: PanelEstimator) -> CurveDraws | None:
+    posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
+    return posterior if isinstance(posterior, CurveDraws) else None
+
+
+def _middle(values: Floats, posterior: CurveDraws, level: float) -> tuple[float, float]:
+    """Equal-tailed interval of a quantity with a value in each draw."""
+    tails = np.array([(1 - level) / 2, (1 + level) / 2])
+    low, high = weighted_quantiles(values[None], posterior.weights, tails)[:, 0]
     return float(low), float(high)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from gp4c.data.summaries.table import Table
+
 Floats = NDArray[np.float64]
 
 
@@ -134,6 +136,20 @@ class PowerPlan:
                 "chosen": [k == self.chosen for k in range(len(self.rows))],
             }
         )
+
+    def table(self) -> Table:
+        """The plan as a table to publish, with its assumptions as notes.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> plan = gp4c.power(ratio=0.6, rate=0.2, n_per_arm=60, follow_up=24, n_trials=20)
+        >>> plan.table().columns[:4]
+        ('ratio', 'first arm', 'second arm', 'power')
+        """
+        tables = import_module("gp4c.reporting.publication.result_tables")
+        found: Table = tables.plan_table(self)
+        return found
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the power over the number of subjects, or over the ratio."""

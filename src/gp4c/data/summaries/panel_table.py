@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,9 +11,10 @@ from numpy.typing import NDArray
 
 from gp4c.data.checks import few_digits, unknown_name
 from gp4c.data.ordering import natural_key
-from gp4c.data.summaries.panel_summary import html_table, subject_totals
+from gp4c.data.summaries.panel_summary import subject_totals
+from gp4c.data.summaries.table import Table
 from gp4c.exceptions import PanelDataError
-from gp4c.plain import per, printable
+from gp4c.plain import per
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,14 +32,14 @@ MOST_GROUPS, MOST_LEVELS = 20, 12
 LEVEL = 0.95
 _RANGE, _DEVIATION = "median (range)", "mean (sd)"
 ABOUT_RATES = (
-    "rates have 95% intervals from the differences between subjects (jackknife, t quantiles, "
+    "Rates have 95% intervals from the differences between subjects (jackknife, t quantiles, "
     "logarithmic scale); Poisson intervals would be too narrow where subjects differ or events "
-    "come in bursts"
+    "come in bursts."
 )
 
 
 @dataclass(frozen=True)
-class TableRow:
+class Quantity:
     """One quantity of all groups.
 
     Attributes
@@ -64,57 +64,7 @@ class TableRow:
         return f"{self.quantity}, {self.detail}" if self.detail else self.quantity
 
 
-@dataclass(frozen=True)
-class PanelTable:
-    """What a panel holds, by group; printing gives a table.
-
-    Attributes
-    ----------
-    title : str
-    groups : tuple of str
-        Columns; the last one is everybody.
-    rows : tuple of TableRow
-    remarks : tuple of str
-        How to read it.
-    """
-
-    title: str
-    groups: tuple[str, ...]
-    rows: tuple[TableRow, ...]
-    remarks: tuple[str, ...] = ()
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row per quantity and statistic (n, median, low, high, ...), one column per group."""
-        import pandas as pd
-
-        lines = [
-            [row.quantity, name, *(cell[name] for cell in row.cells)]
-            for row in self.rows
-            for name in row.cells[0]
-        ]
-        return pd.DataFrame(lines, columns=["quantity", "statistic", *self.groups])
-
-    def texts(self) -> list[list[str]]:
-        """Rows as they are printed: the quantity, then a cell for each group."""
-        return [[row.label, *(row.text(cell) for cell in row.cells)] for row in self.rows]
-
-    def __str__(self) -> str:
-        lines = [["", *self.groups], *self.texts()]
-        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-        rows = [
-            "  ".join([f"  {line[0]:<{widths[0]}}", *map(str.rjust, line[1:], widths[1:])])
-            for line in lines
-        ]
-        notes = (fill(f"Note: {remark}", 80, subsequent_indent="  ") for remark in self.remarks)
-        return printable("\n".join([self.title, *rows, *notes]))
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_table(self.title, ["", *self.groups], self.texts(), self.remarks)
-
-
-def tabulate(panel: PanelCounts, by: str | None = None) -> PanelTable:
+def tabulate(panel: PanelCounts, by: str | None = None) -> Table:
     """Describe each group of subjects, and all of them."""
     codes, names = group_codes(panel, by)
     everybody = np.ones(panel.n_subjects, dtype=bool)
@@ -123,14 +73,28 @@ def tabulate(panel: PanelCounts, by: str | None = None) -> PanelTable:
     between = panel._interval_covariates
     varying = () if between is None else tuple(map(str, between.columns))
     left_out = (
-        (f"not in the table, as they vary within subjects: {', '.join(varying)}",)
+        (f"Not in the table, as they vary within subjects: {', '.join(varying)}.",)
         if varying
         else ()
     )
     title = f"Panel by {by}" if by else "Panel"
     taken = ("quantity", "statistic", ALL)
     groups = (*(f"{by}: {g}" if str(g) in taken else str(g) for g in names), ALL)
-    return PanelTable(title, groups, tuple(rows), (ABOUT_RATES, *left_out))
+    texts = tuple((row.label, *map(row.text, row.cells)) for row in rows)
+    notes = (ABOUT_RATES, *left_out)
+    return Table(title, ("", *groups), texts, notes, numbers=_numbers(rows, groups))
+
+
+def _numbers(rows: list[Quantity], groups: tuple[str, ...]) -> pd.DataFrame:
+    """One row per quantity and statistic (n, median, low, high, ...), one column per group."""
+    import pandas as pd
+
+    lines = [
+        [row.quantity, name, *(cell[name] for cell in row.cells)]
+        for row in rows
+        for name in row.cells[0]
+    ]
+    return pd.DataFrame(lines, columns=["quantity", "statistic", *groups])
 
 
 def group_codes(panel: PanelCounts, by: str | None) -> tuple[NDArray[np.intp], list[object]]:
@@ -166,7 +130,7 @@ def group_codes(panel: PanelCounts, by: str | None) -> tuple[NDArray[np.intp], l
 # -- what was observed ----------------------------------------------------------------------
 
 
-def _observed(panel: PanelCounts, masks: list[NDArray[np.bool_]]) -> Iterator[TableRow]:
+def _observed(panel: PanelCounts, masks: list[NDArray[np.bool_]]) -> Iterator[Quantity]:
     index, n = panel.subject_index, panel.n_subjects
     length = panel.stop - panel.start
     followed = np.asarray(np.bincount(index, length, n), dtype=np.float64)
@@ -179,8 +143,8 @@ def _observed(panel: PanelCounts, masks: list[NDArray[np.bool_]]) -> Iterator[Ta
         cell: Callable[[NDArray[np.bool_]], Cell],
         text: Callable[[Cell], str],
         detail: str = "",
-    ) -> TableRow:
-        return TableRow(name, tuple(cell(mask) for mask in masks), text, detail)
+    ) -> Quantity:
+        return Quantity(name, tuple(cell(mask) for mask in masks), text, detail)
 
     yield row("subjects", lambda m: {"n": float(m.sum())}, _count)
     yield row(f"follow-up, total{unit}", lambda m: {"total": followed[m].sum()}, _amount)
@@ -248,7 +212,7 @@ def share(chosen: NDArray[np.bool_]) -> Cell:
 
 def _described(
     panel: PanelCounts, by: str | None, masks: list[NDArray[np.bool_]]
-) -> Iterator[TableRow]:
+) -> Iterator[Quantity]:
     table = panel.covariates
     for name in table.columns:
         if name != by:
@@ -257,26 +221,26 @@ def _described(
 
 def _covariate(
     name: str, column: pd.Series[Any], masks: list[NDArray[np.bool_]]
-) -> Iterator[TableRow]:
+) -> Iterator[Quantity]:
     """Mean and deviation of a number; counts of the levels of anything else."""
     from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
     missing = column.isna().to_numpy(dtype=bool)
     if is_numeric_dtype(column) and not is_bool_dtype(column):
         values: Floats = np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-        yield TableRow(name, tuple(moments(values[m]) for m in masks), _mean, _DEVIATION)
+        yield Quantity(name, tuple(moments(values[m]) for m in masks), _mean, _DEVIATION)
     else:
         texts = column.astype(str).to_numpy()
         levels = sorted(set(texts[~missing]), key=natural_key)
         if len(levels) > MOST_LEVELS:
             cells = tuple({"n": float(len(set(texts[m & ~missing])))} for m in masks)
-            yield TableRow(f"{name}, different values", cells, _count)
+            yield Quantity(f"{name}, different values", cells, _count)
             levels = []
         for level in levels:
             chosen = (texts == level) & ~missing
-            yield TableRow(f"{name}: {level}", tuple(share(chosen[m]) for m in masks), _share)
+            yield Quantity(f"{name}: {level}", tuple(share(chosen[m]) for m in masks), _share)
     if missing.any():
-        yield TableRow(f"{name}, missing", tuple(share(missing[m]) for m in masks), _share)
+        yield Quantity(f"{name}, missing", tuple(share(missing[m]) for m in masks), _share)
 
 
 # -- how cells are written ------------------------------------------------------------------

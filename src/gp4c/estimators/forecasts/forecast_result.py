@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from gp4c.data.summaries.table import Table
+
 Floats = NDArray[np.float64]
 
 #: rows of a table on the screen
@@ -144,8 +146,40 @@ class Forecast:
             tables.append(table.assign(**{k: np.ravel(v) for k, v in columns.items()}))
         return pd.concat(tables, ignore_index=True)
 
+    def table(self) -> Table:
+        """The forecast as a table to publish: ``forecast.table().save("table4.docx")``.
+
+        One row per subject and window, and their sum; the level is that of the forecast.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> model.forecast(53, 60).table().columns
+        ('', 'window (months)', 'expected', 'median', '90% interval')
+        """
+        tables = import_module("gp4c.reporting.publication.result_tables")
+        found: Table = tables.forecast_table(self)
+        return found
+
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the forecast; see :func:`gp4c.reporting.figures.forecast_plots.plot_forecast`."""
+        """Draw the forecast.
+
+        Several windows stand side by side, several subjects below each other; one of each is
+        drawn as the probability of each number of events.
+
+        Parameters
+        ----------
+        ax : Axes, optional
+            Where to draw; a new figure if absent.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> model.forecast(53, 60).plot().get_xlabel()
+        'number of events'
+        """
         plots = import_module("gp4c.reporting.figures.forecast_plots")
         return plots.plot_forecast(self, ax)  # type: ignore[no-any-return]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gp4c.data.checks import check_choice
 from gp4c.exceptions import NoIntensityError
 from gp4c.reporting.figures.curves import Bands, Curves, Floats, curves_of, ratio_times
 from gp4c.reporting.figures.observed_numbers import draw_observed, observed_numbers
@@ -41,28 +42,15 @@ _MOST_BANDS = 3
 _BAND_ALPHA = 0.2
 
 
-class CurveOptions(TypedDict, total=False):
-    """What a plot of a curve takes besides the model and the axes; see `plot_intensity`."""
-
-    level: float
-    panel: PanelCounts | None
-    label: str | None
-    index: int
-
-
-class PlotOptions(CurveOptions, total=False):
-    """The same for ``model.plot()``, which also says where and what."""
-
-    ax: Axes | None
-    what: str | None
-
-
 def plot_model(
     model: PanelEstimator,
     ax: Axes | None = None,
     *,
     what: str | None = None,
-    **options: Unpack[CurveOptions],
+    level: float = 0.95,
+    panel: PanelCounts | None = None,
+    label: str | None = None,
+    index: int = 0,
 ) -> Axes:
     """Draw a fitted estimator: what ``model.plot()`` does.
 
@@ -73,7 +61,7 @@ def plot_model(
         Where to draw; a new figure if absent.
     what : {"intensity", "cumulative", "history"}, optional
         The rate if there is one, else the mean number of events.
-    **options
+    level, panel, label, index
         See :func:`plot_intensity`.
     """
     kinds = {"intensity": plot_intensity, "cumulative": plot_cumulative}
@@ -81,7 +69,9 @@ def plot_model(
     if chosen not in (*kinds, "history"):
         raise ValueError(f"what must be one of {', '.join(kinds)}, history, not {what!r}")
     model._check_fitted()
-    return kinds[chosen](model, ax, **options) if chosen in kinds else plot_history(model, ax)
+    if chosen not in kinds:
+        return plot_history(model, ax)
+    return kinds[chosen](model, ax, level=level, panel=panel, label=label, index=index)
 
 
 def plot_intensity(
@@ -255,6 +245,38 @@ def plot_ratio(
     _plain_ratio_ticks(ax, float(np.min(low)), float(np.max(high)))
     ax.set_xlim(t[0], t[-1])
     return ax
+
+
+def plot_comparison(
+    comparison: Comparison,
+    ax: Axes | None = None,
+    *,
+    what: str = "cumulative",
+    level: float = 0.95,
+    pair: tuple[Hashable, Hashable] | None = None,
+) -> Axes:
+    """Draw a comparison: what ``found.plot()`` does.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    ax : Axes, optional
+    what : {"cumulative", "intensity", "ratio", "rate ratio"}
+        Curves of all groups with the numbers still observed below them, or a ratio of two.
+    level : float
+    pair : (first, second), optional
+        For ratios; needed if there are more than two groups.
+    """
+    check_choice("what", what, ("cumulative", "intensity", "ratio", "rate ratio"))
+    if what in ("ratio", "rate ratio"):
+        curve = "cumulative" if what == "ratio" else "rate"
+        return plot_ratio(comparison, ax, level=level, curve=curve, pair=comparison._pair(pair))
+    groups = list(enumerate(comparison.groups))
+    return plot_groups(
+        {str(g): comparison.models[g] for _, g in groups}, ax, what=what, level=level,
+        title=comparison.by,
+        observed={str(g): comparison.panel[comparison.codes == k] for k, g in groups},
+    )  # fmt: skip
 
 
 def plot_history(model: PanelEstimator, ax: Axes | None = None) -> Axes:

@@ -21,7 +21,7 @@ from gp4c.reporting.figures.observed_numbers import HEADING
 from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
-    from gp4c.data.summaries.panel_table import PanelTable
+    from gp4c.data.summaries.table import Table
     from gp4c.reporting.figures.observed_numbers import ObservedNumbers
     from gp4c.reporting.summary import ModelSummary
 
@@ -178,11 +178,10 @@ def observed_table(observed: ObservedNumbers | None) -> str:
     return table(HEADING.capitalize(), ["time", *observed.numbers], rows, numbers=True)
 
 
-def group_table(described: PanelTable) -> str:
+def group_table(described: Table) -> str:
     """Subjects, events, rates and covariates of the groups."""
-    header, rows = ["", *described.groups], described.texts()
-    notes = warning_box(described.remarks, "Note")
-    return table(described.title, header, rows, numbers=True) + notes
+    notes = warning_box(described.notes, "Note")
+    return table(described.title, described.columns, described.rows, numbers=True) + notes
 
 
 def summary_table(summary: ModelSummary) -> str:

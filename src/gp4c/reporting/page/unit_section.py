@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gp4c.reporting.figures.plot_style import SIZE, any_script
 from gp4c.reporting.figures.unit_plots import plot_funnel
 from gp4c.reporting.page.report_page import paragraph, picture, table
-from gp4c.reporting.words import estimate, percent
+from gp4c.reporting.publication.result_tables import ranking_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,17 +29,9 @@ def units_section(
         if known is None or known.service is None or not model.effect_law_.varies:
             continue
         ranking = model.unit_ranking(level=level)
-        rows = [
-            [str(row["subject"]), percent(round(row["probability"], 3)), estimate(row["effect"]),
-             f"{estimate(row['low'])} to {estimate(row['high'])}", str(row["events"]),
-             estimate(row["expected"])]
-            for row in ranking.head(_ROWS).to_dict("records")
-        ]  # fmt: skip
+        shown = ranking_table(ranking, level, _ROWS)
         title = "Units most likely among the worst tenth" + (f", {by}: {name}" if by else "")
-        header = [
-            "unit", "probability", "effect", f"{percent(level)} interval", "events", "expected",
-        ]  # fmt: skip
-        yield table(title, header, rows)
+        yield table(title, shown.columns, shown.rows)
         yield paragraph("An effect of 2 means twice the events of an average unit.")
         yield picture(
             _funnel(model, ranking), "Events over expected events of each unit.",

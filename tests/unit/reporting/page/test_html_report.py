@@ -230,5 +230,5 @@ def test_one_curve_has_no_numbers_below(html):
 
 def test_groups_are_described_in_the_data_section(arms, visits):
     html = Report(arms, visits, "arm").html()
-    for row in visits.table("arm").texts():
+    for row in visits.table("arm").rows:
         assert all(f">{cell}<" in html for cell in row)

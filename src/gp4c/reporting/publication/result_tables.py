@@ -1,0 +1,153 @@
+"""Tables of results other than models: comparison, forecast, plan, back-test, ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gp4c.analysis.comparison_words import ACCOUNTS, table_notes
+from gp4c.analysis.planning.power_words import plan_text, table_rows
+from gp4c.data.checks import plural
+from gp4c.data.summaries.table import Table
+from gp4c.data.timeaxis import TimeAxis
+from gp4c.reporting.publication.estimate_lines import Estimate, one_column
+from gp4c.reporting.words import duration, estimate, moment, number, percent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gp4c.analysis.backtest import Backtest
+    from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.planning.power_plan import PowerPlan
+    from gp4c.estimators.forecasts.forecast_result import Forecast
+
+
+def comparison_table(found: Comparison, level: float = 0.95) -> Table:
+    """Groups, ratios with intervals, tests and probabilities of a comparison."""
+    sizes = [f"{g} ({int((found.codes == k).sum())})" for k, g in enumerate(found.groups)]
+    return one_column(
+        f"Comparison of {found.by}", list(_compared(found, level)), level,
+        table_notes(found), f"{', '.join(sizes)} subjects.",
+    )  # fmt: skip
+
+
+def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
+    time = found.horizon
+    when = moment(time, found.panel.time_unit)
+    for group in found.groups:
+        model = found.models[group]
+        band = model.cumulative_band(time, level)
+        yield Estimate(
+            f"Mean number of events by {when}", str(group), float(model.cumulative(time)), band
+        )
+    for first, second in found.pairs:
+        pair = (first, second)
+        yield Estimate(
+            f"Ratio of mean numbers by {when}", f"{second} to {first}",
+            float(found.ratio(time, curve="cumulative", pair=pair)),
+            found.ratio_band(time, level, curve="cumulative", pair=pair),
+        )  # fmt: skip
+    adjusted = " (pairs adjusted by Holm's method)" if len(found.pairs) > 1 else ""
+    for row in found.intervals(level).to_dict("records"):
+        yield Estimate(
+            f"Ratio of rates by the permutation test{adjusted}",
+            f"{row['second']} to {row['first']}", row["ratio"], (row["low"], row["high"]),
+            row["p_adjusted"],
+        )  # fmt: skip
+    if found.hypotheses is None:
+        return
+    base = found.groups[0]
+    for group in found.groups[1:]:
+        middle, _ = found.factor_interval(1e-9, pair=(base, group))
+        yield Estimate(
+            "Ratio of rates if the curves have one shape", f"{group} to {base}", middle,
+            found.factor_interval(level, pair=(base, group)),
+        )  # fmt: skip
+    for name, share in found.probabilities.items():
+        section = "Posterior probability of"
+        yield Estimate(section, ACCOUNTS[name], share, certain=True)
+
+
+def forecast_table(found: Forecast) -> Table:
+    """Expected events, median and interval of each subject and window."""
+    frame = found.to_frame()
+    axis = TimeAxis(found.time_unit, found.time_origin)
+    parts = [frame]
+    if found.draws.ndim > 1:  # several cells: their sum has an interval of its own
+        whole = found.total() if found.draws.ndim == 2 else found.total().total()
+        parts.append(whole.to_frame().assign(subject="total"))
+    rows = tuple(
+        (
+            str(row["subject"]),
+            " to ".join(axis.date(row[end]) or number(row[end], 4) for end in ("start", "stop")),
+            estimate(row["mean"]), f"{row['median']:,.0f}",
+            f"{row['low']:,.0f} to {row['high']:,.0f}",
+        )
+        for part in parts
+        for row in part.to_dict("records")
+    )  # fmt: skip
+    unit = f" ({found.time_unit})" if found.time_unit and axis.origin is None else ""
+    columns = ("", f"window{unit}", "expected", "median", f"{percent(found.level)} interval")
+    import pandas as pd
+
+    return Table(
+        "Forecast of the number of events", columns, rows, tuple(filter(None, [found.note])),
+        numbers=pd.concat(parts, ignore_index=True),
+    )  # fmt: skip
+
+
+def plan_table(plan: PowerPlan) -> Table:
+    """Power of every size and ratio that was simulated."""
+    header, rows = table_rows(plan)
+    text, _, _ = plan_text(plan).partition("\n\n  ")
+    notes = [" ".join(part.split()) for part in text.split("\n\n")]
+    return Table(
+        "Power of a trial of two arms", tuple(header), tuple(map(tuple, rows)), tuple(notes),
+        numbers=plan.to_frame(),
+    )  # fmt: skip
+
+
+def backtest_table(found: Backtest) -> Table:
+    """How often intervals held, and log scores, by model."""
+    import pandas as pd
+
+    frame = pd.concat([found.coverage.add_prefix("held_"), found.scores], axis=1).reset_index()
+    rows = tuple(
+        (
+            str(row["model"]), percent(round(row["held_subjects_exact"], 3)),
+            percent(round(row["held_totals_exact"], 3)),
+            *(f"{number(row[of])} ({number(row[f'{of}_error'])})" for of in ("subjects", "totals")),
+        )
+        for row in frame.to_dict("records")
+    )  # fmt: skip
+    columns = ("model", "held, subjects", "held, totals", "score, subjects", "score, totals")
+    origins = plural(found.rows["origin"].nunique(), "origin")
+    ahead = duration(found.horizon, found.time_unit, 4)
+    notes = (
+        f"Held: share of what came in {percent(found.level)} intervals, a number at the edge "
+        "in part.",
+        f"Score: sum of log scores less that of {found.reference}, more is better; in brackets "
+        "the standard error.",
+    )
+    caption = f"Forecasts of the next {ahead} from {origins}."
+    return Table("Back-test of forecasts", columns, rows, notes, caption, frame)
+
+
+def ranking_table(ranking: pd.DataFrame, level: float, rows: int | None = None) -> Table:
+    """Units by their probability to be among the worst; the first `rows` of them."""
+    cells = tuple(
+        (
+            str(row["subject"]), percent(round(row["probability"], 3)), estimate(row["effect"]),
+            f"{estimate(row['low'])} to {estimate(row['high'])}", str(row["events"]),
+            estimate(row["expected"]),
+        )
+        for row in ranking.head(rows if rows is not None else len(ranking)).to_dict("records")
+    )  # fmt: skip
+    columns = (
+        "unit", "probability", "effect", f"{percent(level)} interval", "events", "expected",
+    )  # fmt: skip
+    notes = (
+        "Probability: of being among the worst.",
+        "Effect: 2 means twice the events of an average unit.",
+    )
+    return Table("Units most likely among the worst", columns, cells, notes, numbers=ranking)

@@ -1,0 +1,155 @@
+"""Tables in Word: a real table, a caption that Word numbers, notes below."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import TYPE_CHECKING
+
+from gp4c.exceptions import MissingExtraError
+from gp4c.plain import printable
+from gp4c.reporting.publication.table_writer import TableWriter
+
+if TYPE_CHECKING:
+    from docx.document import Document
+    from docx.table import Table as WordTable
+    from docx.table import _Cell
+    from docx.text.paragraph import Paragraph
+
+    from gp4c.data.summaries.table import Table
+
+#: sizes of type in points
+_CELL, _NOTE = 10, 9
+#: thickness of lines in eighths of a point
+_THICK, _THIN = 12, 6
+
+
+class WordWriter(TableWriter):
+    """A document with one table."""
+
+    suffix = ".docx"
+
+    def content(self, table: Table) -> bytes:
+        """The document."""
+        document = new_document(table.title)
+        add_table(document, table)
+        return document_bytes(document)
+
+
+def new_document(title: str) -> Document:
+    """An empty document; without python-docx one sentence says what to install."""
+    try:
+        from docx import Document
+    except ImportError:
+        raise MissingExtraError(
+            "Word files need python-docx, which is not installed: pip install 'gp4c[word]'"
+        ) from None
+    document = Document()
+    document.core_properties.title = plain(title)[:255]  # the longest that the format admits
+    document.core_properties.author = "gp4c"
+    return document
+
+
+def add_table(document: Document, table: Table) -> None:
+    """Append a table with its caption and notes."""
+    from docx.shared import Pt
+
+    add_caption(document, "Table", f"{table.title}. {table.caption}".strip())
+    wide = len(table.columns)
+    right = [table.is_numeric(k) for k in range(wide)]
+    grid = document.add_table(rows=0, cols=wide)
+    _add_row(grid, list(table.columns), right)
+    for row in table.rows:
+        _add_row(grid, list(row), right)
+    _rule(grid)
+    for note in table.notes:
+        _small(document.add_paragraph(plain(note)), _NOTE).paragraph_format.space_after = Pt(2)
+
+
+def add_caption(document: Document, kind: str, words: str) -> None:
+    """``Table 1. Words``, with a number that Word keeps up to date; it stays with what follows."""
+    from docx.oxml import OxmlElement
+    from docx.oxml.ns import qn
+    from docx.shared import RGBColor
+
+    paragraph = document.add_paragraph(style="Caption")
+    paragraph.paragraph_format.keep_with_next = kind == "Table"
+    paragraph.add_run(f"{kind} ")
+    number = 1 + sum(f" SEQ {kind} " in p._p.xml for p in document.paragraphs)
+    field = OxmlElement("w:fldSimple")
+    field.set(qn("w:instr"), f" SEQ {kind} \\* ARABIC ")
+    shown = paragraph.add_run(str(number))
+    field.append(shown._r)
+    paragraph._p.append(field)
+    paragraph.add_run(f". {plain(words)}")
+    for run in (*paragraph.runs, shown):
+        run.font.color.rgb = RGBColor(0, 0, 0)
+
+
+def _add_row(grid: WordTable, texts: list[str], right: list[bool]) -> None:
+    """Append a row; one text alone is a heading over all columns."""
+    from docx.enum.text import WD_ALIGN_PARAGRAPH
+    from docx.oxml import OxmlElement
+    from docx.shared import Pt
+
+    row = grid.add_row()
+    row._tr.get_or_add_trPr().append(OxmlElement("w:cantSplit"))
+    is_heading = len(texts) < len(row.cells)
+    if is_heading:
+        row.cells[0].merge(row.cells[-1])
+    for cell, text, flush in zip(row.cells, texts, right, strict=False):
+        paragraph = cell.paragraphs[0]
+        paragraph.add_run(plain(text)).italic = is_heading
+        _small(paragraph, _CELL).paragraph_format.space_after = Pt(0)
+        if flush:
+            paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
+
+
+def _rule(grid: WordTable) -> None:
+    """Lines above and below the table and under its head, which is repeated on every page."""
+    from docx.oxml import OxmlElement
+
+    first = grid.rows[0]
+    first._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
+    for cell in first.cells:
+        _lines(cell, {"top": _THICK, "bottom": _THIN})
+    for cell in grid.rows[-1].cells:
+        _lines(cell, {"bottom": _THICK})
+
+
+def _lines(cell: _Cell, sides: dict[str, int]) -> None:
+    from docx.oxml import OxmlElement
+    from docx.oxml.ns import qn
+
+    borders = OxmlElement("w:tcBorders")
+    for side, size in sides.items():
+        line = OxmlElement(f"w:{side}")
+        line.set(qn("w:val"), "single")
+        line.set(qn("w:sz"), str(size))
+        borders.append(line)
+    cell._tc.get_or_add_tcPr().append(borders)
+
+
+def _small(paragraph: Paragraph, points: int) -> Paragraph:
+    from docx.shared import Pt
+
+    for run in paragraph.runs:
+        run.font.size = Pt(points)
+    return paragraph
+
+
+def plain(text: str) -> str:
+    """Text without characters that XML forbids."""
+    return printable(text).replace("\ufffe", "").replace("\uffff", "")
+
+
+def document_bytes(document: Document) -> bytes:
+    """The file; the same document gives the same bytes, so nothing in it says when it was made."""
+    packed, again = io.BytesIO(), io.BytesIO()
+    document.save(packed)
+    with zipfile.ZipFile(packed) as old, zipfile.ZipFile(again, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            entry = zipfile.ZipInfo(name)  # dated 1980
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            new.writestr(entry, old.read(name))
+    return again.getvalue()
