@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.summaries.panel_summary import PanelSummary
-    from gp4c.data.summaries.panel_table import PanelTable
+    from gp4c.data.summaries.table import Table
     from gp4c.data.timeaxis import Window
 
 #: what a panel has one of per type: asking for it without a type would be a silent sum
@@ -166,7 +166,7 @@ class TypedPanel(PanelCounts):
 
         return summarise_types(self)
 
-    def table(self, by: str | None = None) -> PanelTable:
+    def table(self, by: str | None = None) -> Table:
         """One table counts one thing: that of a type, or of the total."""
         raise PanelDataError(self._which_type())
 
