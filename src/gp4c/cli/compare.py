@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,11 +20,13 @@ from gp4c.cli.options.estimator_options import (
     make_estimator,
 )
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
-from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
 from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from gp4c.analysis.comparison import Comparison
     from gp4c.data.panel import PanelCounts
 
@@ -46,6 +49,7 @@ class Weights(StrEnum):
 
 
 @takes_table
+@takes_output
 def compare(
     file: FileArgument,
     table: TableOptions,
@@ -80,7 +84,8 @@ def compare(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-    out: OutOption = None,
+    *,
+    output: OutputOptions,
 ) -> None:
     """Compare the event rates of groups: ratio over time with bands, and a permutation test.
 
@@ -97,10 +102,10 @@ def compare(
         )  # fmt: skip
         if not quiet:
             typer.echo(_json(found) if as_json else _text(found))
-        if out is None:
+        if output.out is None:
             return
         say("drawing")
-        written = write_all(out, _writers(found, level))
+        written = write_all(output.out, _writers(found, level, output))
     if not quiet:
         say_written(written)
 
@@ -213,41 +218,30 @@ def _intervals(found: Comparison) -> list[dict[str, Any]] | None:
     return rows
 
 
-def _writers(found: Comparison, level: float) -> dict[str, Writer]:
+def _writers(found: Comparison, level: float, output: OutputOptions) -> dict[str, Writer]:
     """Tables and plots of a comparison."""
     from gp4c.reporting.csv_tables import write_csv
-    from gp4c.reporting.figures.curves import curves_of
     from gp4c.reporting.figures.observed_numbers import size_with
-    from gp4c.reporting.figures.plot_style import save_plot
-    from gp4c.reporting.figures.plots import plot_groups, plot_ratio
+    from gp4c.reporting.publication.fit_tables import estimates_table
 
-    curves = {str(g): curves_of(found.models[g], levels=(level,)) for g in found.groups}
-    parts = {str(g): found.panel[found.codes == k] for k, g in enumerate(found.groups)}
-
-    def groups(what: str) -> Writer:
-        return lambda path: save_plot(
-            lambda ax: plot_groups(
-                curves, ax, what=what, level=level, title=found.by, observed=parts
-            ),
-            path, size=size_with(len(parts)),
-        )  # fmt: skip
-
-    def ratio(curve: str) -> Writer:
-        return lambda path: save_plot(
-            lambda ax: plot_ratio(found, ax, level=level, curve=curve, pair=found.pairs[0]), path
-        )
+    def drawn(what: str) -> Callable[[Axes], Axes]:
+        return lambda ax: found.plot(ax, what=what, level=level)
 
     files: dict[str, Writer] = {
         "comparison.txt": lambda path: path.write_text(_text(found) + "\n", encoding="utf-8"),
         "comparison.json": lambda path: path.write_text(_json(found) + "\n", encoding="utf-8"),
         "ratios.csv": lambda path: write_csv(found.to_frame(level=level), path),
         "pairs.csv": lambda path: write_csv(found.pairwise(), path),
-        "cumulative.png": groups("cumulative"),
-        "intensity.png": groups("intensity"),
     }
+    models = {str(group): found.models[group] for group in found.groups}
+    files |= output.table_files(
+        comparison=lambda: found.table(level),
+        estimates=lambda: estimates_table(models, level, found.by),
+    )
+    style, room = output.style, size_with(len(found.groups))
+    for what in ("cumulative", "intensity"):
+        files |= style.files(what, drawn(what), size=room)
     if len(found.groups) == 2:
-        files |= {
-            "ratio-cumulative.png": ratio("cumulative"),
-            "ratio-intensity.png": ratio("rate"),
-        }
+        files |= style.files("ratio-cumulative", drawn("ratio"))
+        files |= style.files("ratio-intensity", drawn("rate ratio"))
     return files

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gp4c.cli.options.estimator_options import JsonOption
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
-from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class Order(StrEnum):
 
 
 @takes_table
+@takes_output
 def describe(
     file: FileArgument,
     table: TableOptions,
@@ -36,12 +38,14 @@ def describe(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print the result as CSV instead of text.")
     ] = False,
-    out: OutOption = None,
+    *,
+    output: OutputOptions,
 ) -> None:
     """Summarise a table of panel counts and draw it.
 
     Prints the summary, or with --by a table of the groups.
-    With --out also writes panel.png and summary.csv, with --by also table.csv.
+    With --out also writes panel.png and summary.csv, with --by also table.csv,
+    and with --tables a table to publish.
 
     Example: gp4c describe bladder --by treatment --out results
     """
@@ -59,18 +63,24 @@ def describe(
         typer.echo(to_csv(shown.to_frame()), nl=False)
     else:
         typer.echo(str(shown))
-    if out is None:
+    if output.out is None:
         return
     from gp4c.reporting.csv_tables import write_csv
     from gp4c.reporting.figures.panel_picture import save_panel_picture
 
-    files: dict[str, Writer] = {
-        "panel.png": lambda path: save_panel_picture(panel, path, order=order.value),
-        "summary.csv": lambda path: write_csv(summary.to_frame(), path),
-    }
+    style = output.style
+
+    def picture(path: Path) -> None:
+        save_panel_picture(
+            panel, path, order=order.value, size=style.size, font_size=style.font_size
+        )  # fmt: skip
+
+    files: dict[str, Writer] = {f"panel.{end}": picture for end in style.formats or ("png",)}
+    files["summary.csv"] = lambda path: write_csv(summary.to_frame(), path)
+    files |= output.table_files(data=lambda: panel.table(by))
     if by is not None:
         files["table.csv"] = lambda path: write_csv(shown.to_frame(), path)
-    say_written(write_all(out, files))
+    say_written(write_all(output.out, files))
 
 
 def _json(frame: pd.DataFrame, title: str, remarks: tuple[str, ...]) -> str:

@@ -29,12 +29,13 @@ from gp4c.cli.options.large_tables import (
     scan_source,
 )
 from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
-from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
 from gp4c.reporting.fit_result import FitResult
 
 
 @takes_table
+@takes_output
 def fit(
     files: FilesArgument,
     table: TableOptions,
@@ -49,16 +50,18 @@ def fit(
     bootstrap: BootstrapOption = 200,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-    out: OutOption = None,
+    *,
+    output: OutputOptions,
 ) -> None:
     """Estimate the event rate and the mean number of events over time, with bands.
 
     Prints a summary; with --out also writes the fitted model (fit.json), its
-    curves (curves.csv), effects of covariates (effects.csv), plots, the summary.
+    curves (curves.csv), effects of covariates (effects.csv), plots, the summary;
+    with --tables also tables to publish.
 
     Parquet files in a folder or of a pattern such as visits/*.parquet are one table.
 
-    Example: gp4c fit visits.csv --out results
+    Example: gp4c fit visits.csv --out results --tables docx,tex --figures pdf
     """
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(files, scheduler):
@@ -72,12 +75,12 @@ def fit(
                 bootstraps=bootstrap, seed=seed, say=say,
             )  # fmt: skip
         say("summing up")
-        result = FitResult(fitted, by, level, seed, with_curves=out is not None)
+        result = FitResult(fitted, by, level, seed, with_curves=output.out is not None)
         if not quiet:
             typer.echo(result.json() if as_json else result.text())
-        if out is None:
+        if output.out is None:
             return
         say("drawing")
-        written = write_all(out, result.writers())
+        written = write_all(output.out, result.writers(output.style, output.table_formats))
     if not quiet:
         say_written(written)

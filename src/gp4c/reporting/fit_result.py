@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.summaries.table import Table
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.reporting.figures.plot_style import FigureStyle
 
 #: writes one file to the path it is given
 Writer: TypeAlias = Callable[[Path], object]
@@ -81,8 +83,31 @@ class FitResult:
             document["effects"] = json.loads(rows)
         return json.dumps(document, indent=2, ensure_ascii=False)
 
-    def writers(self) -> dict[str, Writer]:
-        """Files for ``--out``: name -> function that writes it."""
+    def tables(self) -> dict[str, Table]:
+        """Tables to publish, by name: estimates, curves, effects of covariates if there are any."""
+        from gp4c.reporting.publication.fit_tables import (
+            curve_table,
+            effects_table,
+            estimates_table,
+        )
+
+        models = {str(group.name or ""): group.model for group in self.fitted}
+        asked = (models, self.level, self.by)
+        found = {"estimates": estimates_table(*asked), "curve": curve_table(*asked)}
+        return found if self.effects is None else found | {"effects": effects_table(*asked)}
+
+    def writers(
+        self, style: FigureStyle | None = None, tables: Sequence[str] = ()
+    ) -> dict[str, Writer]:
+        """Files for ``--out``: name -> function that writes it.
+
+        Parameters
+        ----------
+        style : FigureStyle, optional
+            How figures are written; PNG and SVG of our size if absent.
+        tables : sequence of str
+            Formats of tables to publish: "docx", "tex", "html", "md", "csv".
+        """
         from gp4c.reporting.csv_tables import write_csv
 
         files: dict[str, Writer] = {
@@ -92,7 +117,11 @@ class FitResult:
         effects = self.effects
         if effects is not None:
             files["effects.csv"] = lambda path: write_csv(effects, path)
-        files |= self._plots()
+        if tables:
+            from gp4c.reporting.publication import table_files
+
+            files |= table_files(self.tables(), tables)
+        files |= self._plots(style)
         files["summary.txt"] = lambda path: path.write_text(self.text() + "\n", encoding="utf-8")
         files["summary.json"] = lambda path: path.write_text(self.json() + "\n", encoding="utf-8")
         return files
@@ -111,9 +140,9 @@ class FitResult:
             [frame.assign(group=name) for name, frame in zip(names, frames, strict=True)]
         )[["group", *frames[0].columns]]
 
-    def _plots(self) -> dict[str, Writer]:
+    def _plots(self, style: FigureStyle | None) -> dict[str, Writer]:
         from gp4c.reporting.figures.observed_numbers import size_with
-        from gp4c.reporting.figures.plot_style import save_plot
+        from gp4c.reporting.figures.plot_style import FigureStyle
         from gp4c.reporting.figures.plots import plot_cumulative, plot_groups, plot_intensity
 
         def draw(what: str) -> Callable[[Axes], Axes]:
@@ -130,12 +159,13 @@ class FitResult:
         observed = None if self.by is None else parts
         size = size_with(len(observed or ()))
 
-        def save(what: str) -> Writer:
-            return lambda path: save_plot(draw(what), path, size=size)
-
         smooth = all(c.rate is not None for c in self.curves)
-        names = ["intensity", "cumulative"] if smooth else ["cumulative"]
-        return {f"{what}.{end}": save(what) for what in names for end in ("png", "svg")}
+        files: dict[str, Writer] = {}
+        for what in ["intensity", "cumulative"] if smooth else ["cumulative"]:
+            files |= (style or FigureStyle()).files(
+                what, draw(what), size=size, formats=("png", "svg")
+            )
+        return files
 
 
 def facts(model: PanelEstimator) -> dict[str, object]:

@@ -18,14 +18,16 @@ from gp4c.cli.options.estimator_options import (
     with_covariates,
 )
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
-from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
+from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     from gp4c.analysis.backtest import Backtest
 
 
 @takes_table
+@takes_output
 def backtest(
     file: FileArgument,
     table: TableOptions,
@@ -47,7 +49,8 @@ def backtest(
     ] = 0.9,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
-    out: OutOption = None,
+    *,
+    output: OutputOptions,
 ) -> None:
     """Forecast from rolling origins and hold the forecasts against what came.
 
@@ -66,24 +69,19 @@ def backtest(
             models, panel, horizon, origins, level=level, random_state=seed, progress=say
         )
         typer.echo(_json(found) if as_json else str(found))
-        if out is None:
+        if output.out is None:
             return
-        written = write_all(out, _writers(found))
+        written = write_all(output.out, _writers(found, output))
     say_written(written)
 
 
-def _writers(found: Backtest) -> dict[str, Any]:
+def _writers(found: Backtest, output: OutputOptions) -> dict[str, Writer]:
     from gp4c.reporting.csv_tables import write_csv
-    from gp4c.reporting.figures.plot_style import save_plot
 
-    def draw(what: str) -> Any:
-        return lambda path: save_plot(lambda ax: found.plot(ax, what=what), path)
-
-    return {
-        "backtest.csv": lambda path: write_csv(found.to_frame(), path),
-        "backtest.png": draw("total"),
-        "backtest-pit.png": draw("pit"),
-    }
+    files: dict[str, Writer] = {"backtest.csv": lambda path: write_csv(found.to_frame(), path)}
+    files |= output.table_files(backtest=found.table)
+    files |= output.style.files("backtest", lambda ax: found.plot(ax, what="total"))
+    return files | output.style.files("backtest-pit", lambda ax: found.plot(ax, what="pit"))
 
 
 def _json(found: Backtest) -> str:

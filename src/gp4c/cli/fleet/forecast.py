@@ -10,11 +10,13 @@ import typer
 from gp4c.cli.options.covariate_options import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.options.estimator_options import JsonOption
 from gp4c.cli.options.saved_fits import FitArgument, check_order, open_fit, time_of
-from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
 from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from gp4c.estimators.forecasts.forecast_result import Forecast
 
 #: times of the fan
@@ -29,6 +31,7 @@ class Beyond(StrEnum):
     HOLD = "hold"
 
 
+@takes_output
 def forecast(
     fit: FitArgument,
     to: Annotated[str, typer.Option(metavar="TIME", help="End of the window to forecast.")],
@@ -86,7 +89,8 @@ def forecast(
     ] = Beyond.PRIOR,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     as_json: JsonOption = False,
-    out: OutOption = None,
+    *,
+    output: OutputOptions,
 ) -> None:
     """Forecast the number of events in a window, with an interval, from a saved fit.
 
@@ -113,9 +117,9 @@ def forecast(
     with working("forecasting", quiet=as_json):
         found = ask_forecast(model, first, stop, asked, each=each, every=_step(every), **options)
         typer.echo(_json(found, service) if as_json else _text(found, service))
-        if out is None:
+        if output.out is None:
             return
-        written = write_all(out, _writers(model, found, options, service))
+        written = write_all(output.out, _writers(model, found, options, service, output))
     say_written(written)
 
 
@@ -229,27 +233,25 @@ def _in_options(text: str) -> str:
 
 
 def _writers(
-    model: Any, found: Forecast, options: dict[str, Any], service: float | None
-) -> dict[str, Writer]:
+    model: Any, found: Forecast, options: dict[str, Any], service: float | None,
+    output: OutputOptions,
+) -> dict[str, Writer]:  # fmt: skip
     from gp4c.reporting.csv_tables import write_csv
-    from gp4c.reporting.figures.plot_style import save_plot
 
     files: dict[str, Writer] = {"forecast.csv": lambda path: write_csv(found.to_frame(), path)}
     if service is not None:
         files["stock.csv"] = lambda path: write_csv(found.stock(service), path)
-    if found.draws.ndim == 1 and not isinstance(found.subjects, list):
-        files["forecast.png"] = lambda path: _draw_fan(path, model, found, options)
-    else:
-        files["forecast.png"] = lambda path: save_plot(found.plot, path)
-    return files
+    files |= output.table_files(forecast=found.table)
+    one_sum = found.draws.ndim == 1 and not isinstance(found.subjects, list)
+    draw = (lambda ax: _draw_fan(ax, model, found, options)) if one_sum else found.plot
+    return files | output.style.files("forecast", draw)
 
 
-def _draw_fan(path: Any, model: Any, found: Forecast, options: dict[str, Any]) -> None:
+def _draw_fan(ax: Axes, model: Any, found: Forecast, options: dict[str, Any]) -> None:
     """The number of events from the start to each time."""
     import numpy as np
 
     from gp4c.data.timeaxis import TimeAxis
-    from gp4c.reporting.figures.plot_style import save_plot
     from gp4c.reporting.figures.subject_plots import plot_fan
 
     start, stop = float(found.start[0]), float(found.stop[0])
@@ -259,10 +261,7 @@ def _draw_fan(path: Any, model: Any, found: Forecast, options: dict[str, Any]) -
     times = np.append(start, times)  # with no events yet
     whose = {None: "a new subject", "active": "subjects in service"}
     label = f"events of {whose.get(found.subjects, 'all subjects')}"  # type: ignore[arg-type]
-    save_plot(
-        lambda ax: plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label),
-        path,
-    )
+    plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label)
 
 
 def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:

@@ -8,8 +8,9 @@ import typer
 
 from gp4c.cli.options.estimator_options import JsonOption
 from gp4c.cli.options.saved_fits import FitArgument, open_fit
-from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
+from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
+@takes_output
 def units(
     fit: FitArgument,
     worst: Annotated[
@@ -30,7 +32,8 @@ def units(
         bool, typer.Option("--csv", help="Print all units as CSV instead of a short table.")
     ] = False,
     as_json: JsonOption = False,
-    out: OutOption = None,
+    *,
+    output: OutputOptions,
 ) -> None:
     """Rank units by the probability that they are among the worst, worst first.
 
@@ -39,8 +42,8 @@ def units(
     Example: gp4c units fleet/fit.json --worst 0.1
     """
     from gp4c.reporting.csv_tables import to_csv, write_csv
-    from gp4c.reporting.figures.plot_style import save_plot
     from gp4c.reporting.figures.unit_plots import plot_funnel
+    from gp4c.reporting.publication.result_tables import ranking_table
 
     model = open_fit(fit)
     with working("ranking", quiet=as_json or as_csv):
@@ -49,19 +52,12 @@ def units(
         typer.echo(to_csv(ranking), nl=False)
     else:
         typer.echo(_json(ranking, worst) if as_json else _text(model, ranking, worst, level))
-    if out is None:
+    if output.out is None:
         return
-    say_written(
-        write_all(
-            out,
-            {
-                "units.csv": lambda path: write_csv(ranking, path),
-                "units.png": lambda path: save_plot(
-                    lambda ax: plot_funnel(model, ranking, ax), path
-                ),
-            },
-        )
-    )
+    files: dict[str, Writer] = {"units.csv": lambda path: write_csv(ranking, path)}
+    files |= output.table_files(units=lambda: ranking_table(ranking, level))
+    files |= output.style.files("units", lambda ax: plot_funnel(model, ranking, ax))
+    say_written(write_all(output.out, files))
 
 
 def _text(model: Any, ranking: pd.DataFrame, worst: float, level: float) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
+
+from gp4c.cli.options.grouped import grouped
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -171,36 +170,8 @@ class TableOptions:
         return "drop" if self.drop_missing else "error"
 
 
-def takes_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command every option of :class:`TableOptions`, after its first argument.
-
-    The command itself takes them together, as ``table``.
-    """
-    names = [field.name for field in fields(TableOptions)]
-    types = get_type_hints(TableOptions, include_extras=True)
-    own_types = get_type_hints(command, include_extras=True)
-    first, *others = (
-        p.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=own_types[p.name])
-        for p in inspect.signature(command).parameters.values()
-        if p.name != "table"
-    )
-    added = [
-        inspect.Parameter(
-            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default,
-            annotation=types[field.name],
-        )
-        for field in fields(TableOptions)
-    ]  # fmt: skip
-
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        table = TableOptions(**{name: given.pop(name) for name in names})
-        command(table=table, **given)
-
-    signature = inspect.Signature([first, *added, *others])
-    run.__signature__ = signature  # type: ignore[attr-defined]
-    run.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
-    return run
+#: gives a command every option of :class:`TableOptions`, together as ``table``
+takes_table = grouped("table", TableOptions)
 
 
 def read_source(source: str, table: TableOptions) -> PanelCounts:

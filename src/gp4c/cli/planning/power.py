@@ -13,7 +13,7 @@ import typer
 
 from gp4c.cli.options.estimator_options import JsonOption, QuietOption
 from gp4c.cli.options.large_tables import on_cluster
-from gp4c.cli.outputs import OutOption, say_written, write_all
+from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import counting
 from gp4c.reporting.fit_result import Writer
 
@@ -41,6 +41,7 @@ class Tested(StrEnum):
     ANY = "any"
 
 
+@takes_output
 def power(
     ratio: Annotated[
         list[float],
@@ -140,7 +141,8 @@ def power(
     ] = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-    out: OutOption = None,
+    *,
+    output: OutputOptions,
 ) -> None:  # fmt: skip
     """Simulate trials of two arms: their power, or the subjects that they need.
 
@@ -152,6 +154,7 @@ def power(
     """
     if jobs == 0:
         raise typer.BadParameter("--jobs must not be 0; -1 takes one process per core")
+    out = output.out
     store = None if out is None else out / TRIALS
     with (
         on_cluster(scheduler), _workers(jobs, scheduler), _in_options(), _resumable(store),
@@ -170,7 +173,7 @@ def power(
     if not quiet:
         typer.echo(plan_json(plan) if as_json else str(plan))
     if out is not None:
-        written = write_all(out, _writers(plan))
+        written = write_all(out, _writers(plan, output))
         if not quiet:
             say_written(written)
 
@@ -259,13 +262,12 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, int | float) else value.tolist()
 
 
-def _writers(plan: PowerPlan) -> dict[str, Writer]:
+def _writers(plan: PowerPlan, output: OutputOptions) -> dict[str, Writer]:
     from gp4c.reporting.csv_tables import write_csv
-    from gp4c.reporting.figures.plot_style import save_plot
 
-    return {
+    files: dict[str, Writer] = {
         "power.txt": lambda path: path.write_text(f"{plan}\n", encoding="utf-8"),
         "power.csv": lambda path: write_csv(plan.to_frame(), path),
         "power.json": lambda path: path.write_text(plan_json(plan) + "\n", encoding="utf-8"),
-        "power.png": lambda path: save_plot(plan.plot, path),
     }
+    return files | output.table_files(power=plan.table) | output.style.files("power", plan.plot)

@@ -8,14 +8,13 @@ import numpy as np
 
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray
 from gp4c.exceptions import PanelDataError
-from gp4c.reporting.figures.plot_style import any_script, shown_label, time_label, time_words
+from gp4c.reporting.figures.plot_style import save_plot, shown_label, time_label, time_words
 
 if TYPE_CHECKING:
     import os
 
     from matplotlib.axes import Axes
     from matplotlib.colors import BoundaryNorm, ListedColormap
-    from matplotlib.figure import Figure
 
     from gp4c.data.panel import PanelCounts
 
@@ -91,7 +90,8 @@ def plot_panel(
 
 def save_panel_picture(
     panel: PanelCounts, path: str | os.PathLike[str], *, dpi: int = 160, order: str = "label",
-    cmap: str = "viridis_r", colorbar: bool = True,
+    cmap: str = "viridis_r", colorbar: bool = True, size: tuple[float, float] | None = None,
+    font_size: float | None = None,
 ) -> None:  # fmt: skip
     """Draw a panel into a file without a display; the suffix says the format.
 
@@ -105,15 +105,15 @@ def save_panel_picture(
         Dots per inch of a PNG.
     order, cmap, colorbar
         See :func:`plot_panel`.
+    size : (width, height), optional
+        Inches; what suits the number of subjects if absent.
+    font_size : float, optional
+        Points.
     """
-    from matplotlib.figure import Figure
-
-    from gp4c.atomic import replacing
-
-    figure: Figure = Figure(figsize=figure_size(panel), layout="constrained")
-    plot_panel(panel, figure.subplots(), order=order, cmap=cmap, colorbar=colorbar)
-    with replacing(path) as temporary, any_script():
-        figure.savefig(temporary, dpi=dpi)
+    save_plot(
+        lambda ax: plot_panel(panel, ax, order=order, cmap=cmap, colorbar=colorbar), path,
+        size=size or figure_size(panel), dpi=dpi, font_size=font_size,
+    )  # fmt: skip
 
 
 def figure_size(panel: PanelCounts) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.plain import printable
@@ -14,6 +14,7 @@ from gp4c.plain import printable
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable
+    from pathlib import Path
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -111,12 +112,47 @@ def shown_label(text: object, longest: int) -> str:
     return (" " + cut if cut.startswith("_") else cut).replace("$", r"\$")
 
 
+@dataclass(frozen=True)
+class FigureStyle:
+    """How figures are written: in which formats, how large, in which size of type.
+
+    Attributes
+    ----------
+    formats : tuple of str
+        "png", "svg" or "pdf"; those that a command has by default if empty.
+    size : (width, height), optional
+        Inches; what suits the figure if absent.
+    font_size : float, optional
+        Points; Matplotlib's if absent.
+    """
+
+    formats: tuple[str, ...] = ()
+    size: tuple[float, float] | None = None
+    font_size: float | None = None
+
+    def files(
+        self,
+        name: str,
+        draw: Callable[[Axes], object],
+        *,
+        size: tuple[float, float] = SIZE,
+        formats: tuple[str, ...] = ("png",),
+    ) -> dict[str, Callable[[Path], object]]:
+        """Files of one figure: name -> function that writes it; `size` and `formats` if not set."""
+
+        def write(path: Path) -> None:
+            save_plot(draw, path, size=self.size or size, font_size=self.font_size)
+
+        return {f"{name}.{end}": write for end in self.formats or formats}
+
+
 def save_plot(
     draw: Callable[[Axes], object],
     path: str | os.PathLike[str],
     *,
     size: tuple[float, float] = SIZE,
     dpi: int = 200,
+    font_size: float | None = None,
 ) -> None:
     """Draw on a figure without a display and write it, whole or not at all.
 
@@ -130,8 +166,12 @@ def save_plot(
         Inches.
     dpi : int
         Dots per inch of a PNG.
+    font_size : float, optional
+        Points of labels; keys and notes are a little smaller.
     """
-    save_figure(lambda figure: draw(figure.subplots()), path, size=size, dpi=dpi)
+    save_figure(
+        lambda figure: draw(figure.subplots()), path, size=size, dpi=dpi, font_size=font_size
+    )
 
 
 def save_figure(
@@ -140,6 +180,7 @@ def save_figure(
     *,
     size: tuple[float, float] = SIZE,
     dpi: int = 200,
+    font_size: float | None = None,
 ) -> None:
     """As :func:`save_plot`, for figures of several axes: `draw` takes the empty figure."""
     import matplotlib as mpl
@@ -147,14 +188,17 @@ def save_figure(
 
     from gp4c.atomic import replacing
 
-    figure = Figure(figsize=size, layout="constrained")
-    draw(figure)
-    # the same picture gives the same file: no date, no random names inside an SVG
-    with replacing(path) as temporary, any_script(), mpl.rc_context({"svg.hashsalt": "gp4c"}):
-        options: dict[str, Any] = {}
-        if temporary.suffix == ".svg":
-            options["metadata"] = {"Date": None}
-        figure.savefig(temporary, dpi=dpi, **options)
+    # the same picture gives the same file: no date, no random names inside an SVG; type 42 fonts
+    # stay text in a PDF, as journals ask
+    points = font_size or mpl.rcParams["font.size"]
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with (
+        replacing(path) as temporary, any_script(),
+        mpl.rc_context({"svg.hashsalt": "gp4c", "pdf.fonttype": 42, "font.size": points}),
+    ):  # fmt: skip
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        figure.savefig(temporary, dpi=dpi, metadata=undated.get(temporary.suffix))
 
 
 @contextmanager

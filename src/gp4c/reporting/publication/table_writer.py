@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -39,6 +40,13 @@ class TableWriter:
     def content(self, table: Table) -> bytes:
         """A whole file."""
         return self.text(table).encode()
+
+
+def table_files(
+    tables: Mapping[str, Table], formats: Sequence[str]
+) -> dict[str, Callable[[Path], object]]:
+    """Files of tables in some formats: ``table-NAME.tex`` -> function that writes it."""
+    return {f"table-{name}.{end}": one.save for name, one in tables.items() for end in formats}
 
 
 def writer_for(path: str | os.PathLike[str]) -> TableWriter:

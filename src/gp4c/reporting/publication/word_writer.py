@@ -36,14 +36,21 @@ class WordWriter(TableWriter):
         return document_bytes(document)
 
 
-def new_document(title: str) -> Document:
-    """An empty document; without python-docx one sentence says what to install."""
+def check_word() -> None:
+    """Without python-docx one sentence says what to install."""
     try:
-        from docx import Document
+        import docx  # noqa: F401
     except ImportError:
         raise MissingExtraError(
             "Word files need python-docx, which is not installed: pip install 'gp4c[word]'"
         ) from None
+
+
+def new_document(title: str) -> Document:
+    """An empty document."""
+    check_word()
+    from docx import Document
+
     document = Document()
     document.core_properties.title = plain(title)[:255]  # the longest that the format admits
     document.core_properties.author = "gp4c"
