@@ -29,6 +29,7 @@ BENCHMARKS = (
     "scale",
     "judge",
     "shapes",
+    "mgcv_peer",
     "burst_calibration",
     "false_evidence",
 )

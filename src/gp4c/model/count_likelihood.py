@@ -290,7 +290,7 @@ class CountLikelihood:
         psi_n, owner_n = psi[:, :, None], owner[:, :, None]
         power = self.cells.owner_power[hard][:, None, None]
         _, c1, c2 = self.law.hazard(theta)
-        at = self.integral.at_nodes(row, owner, psi, theta, self.integral.rough_rule)
+        at = self.integral.at_nodes(row, owner, psi, theta)
         y, p, q, v = at.y, at.weight, at.remainder, np.exp(at.y)
         total.value = total.value + at.log_value.sum(axis=0)
         # rows

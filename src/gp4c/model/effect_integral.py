@@ -25,11 +25,10 @@ from gp4c.model.laws.count_law import Remainder
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
+#: most numbers of a dense matrix of sums; a sparse one takes longer to call than to multiply
+_DENSE = 4_000
 #: Newton steps to the mode of ln υ; the rule forgives what they leave
 _MODE_STEPS = 2
-#: subjects' powers from which ln υ is nearly normal, and numbers of subjects from which their
-#: errors average out: both make a shorter rule enough (0.01 nat in all)
-_MANY_ROWS, _MANY_SUBJECTS = 6, 200
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,9 @@ class Rule:
         return cls(t - far, np.log(step * (1 + far)), widest)
 
 
-#: within 0.01 nat of brute force for subjects with few events; with many; and for climbs
-FINE = Rule.stretched(1.0, -7.0, 5.0, 0.4)
-SHORT = Rule.stretched(1.2, -3.6, 3.6, 0.15)
-ROUGH = Rule.stretched(1.3, -5.2, 3.9, 0.4)
+#: within 0.006 nat of brute force for any subject. Between draws of one posterior the error of a
+#: subject varies by 1e-4, that of all subjects together by 0.003
+RULE = Rule.stretched(1.2, -4.8, 2.4, 0.25)
 #: for draws of υ: nodes a quarter of a width apart
 DRAWS = Rule.stretched(0.25, -6.0, 4.5, 0.4)
 #: for the whole law of υ, of subjects without events too: P(υ < x) falls as slowly as x^α
@@ -153,7 +151,7 @@ class EffectIntegral:
         power = self.power[:, None]
         exposure = self.law.hazard(theta)[0] * owner
         mode, width = self.mode(row, owner, psi, theta)
-        rule = self.rule
+        rule = RULE
         centre: Floats | None = None
         total = np.zeros_like(mode)
         for i in np.argsort(np.abs(rule.nodes)):
@@ -170,11 +168,11 @@ class EffectIntegral:
         return np.asarray(centre + np.log(total * width))
 
     def slopes(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> EffectSlopes:
-        """The same by the rule for climbs, with what first derivatives need."""
+        """The same with what first derivatives need."""
         power = self.power[:, None]
         exposure = self.law.hazard(theta)[0] * owner
         mode, width = self.mode(row, owner, psi, theta)
-        rule = self.rough_rule
+        rule = RULE
         centre: Floats | None = None
         mass, effects, by_row = np.zeros_like(mode), np.zeros_like(mode), np.zeros_like(row)
         by_psi = np.zeros((len(psi), *mode.shape))
@@ -235,8 +233,9 @@ class EffectIntegral:
                 y = y + np.clip(slope / curvature, -1.0, 1.0)
         return y, 1.0 / np.sqrt(curvature)
 
-    def at_nodes(self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rule: Rule) -> Nodes:
-        """The integrand at all nodes at once."""
+    def at_nodes(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> Nodes:
+        """The integrand at all nodes of the rule at once."""
+        rule = RULE
         mode, width = self.mode(row, owner, psi, theta)
         y = mode[:, :, None] + width[:, :, None] * rule.nodes
         v = np.exp(y)
@@ -254,7 +253,7 @@ class EffectIntegral:
 
     def mean(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> Floats:
         """E υ of each hard subject given its counts, (H, S)."""
-        y, weight = self.law_of_effect(row, owner, psi, theta, self.rule)
+        y, weight = self.law_of_effect(row, owner, psi, theta, RULE)
         return np.asarray((weight * np.exp(y)).sum(axis=0))
 
     def draw(
@@ -315,11 +314,12 @@ class EffectIntegral:
         return self.rows.subject
 
     @cached_property
-    def sums(self) -> sparse.csr_array:
-        """Rows with a remainder, summed by hard subject."""
+    def sums(self) -> sparse.csr_array | Floats:
+        """Rows with a remainder, summed by hard subject: a matrix, dense if it is small."""
         n = len(self.row_subject)
         shape = (len(self.power), n)
-        return sparse.csr_array((np.ones(n), (self.row_subject, np.arange(n))), shape=shape)
+        found = sparse.csr_array((np.ones(n), (self.row_subject, np.arange(n))), shape=shape)
+        return np.asarray(found.toarray()) if found.shape[0] * n <= _DENSE else found
 
     def total(self, rows: Floats) -> Floats:
         """Sums by hard subject of (J2, C, N)."""
@@ -334,17 +334,3 @@ class EffectIntegral:
     def _events(self) -> Floats:
         """Events of the hard subjects, as far as the start of their modes needs them."""
         return np.asarray(self.power + self.sums @ np.maximum(self._count - 1.0, 0.0))
-
-    @cached_property
-    def _simple(self) -> bool:
-        return len(self.power) > _MANY_SUBJECTS or self.power.min(initial=np.inf) >= _MANY_ROWS
-
-    @property
-    def rule(self) -> Rule:
-        """The rule for values."""
-        return SHORT if self._simple else FINE
-
-    @property
-    def rough_rule(self) -> Rule:
-        """The rule for climbs."""
-        return SHORT if self._simple else ROUGH

@@ -1,7 +1,8 @@
 """Modes on a lattice of (ln a, u): the trapezoid rule over the hyper-parameters.
 
-The lattice starts at one point and grows while points are within `DROP` nats of the best. Where
-the posterior is narrower than the steps, it is laid anew with shorter ones.
+One point of every length-scale is looked at; from the peaks among them the lattice grows while
+points are within `DROP` nats of the best. Where the posterior is narrower than the steps, it is
+laid anew with shorter ones.
 """
 
 from __future__ import annotations
@@ -20,18 +21,20 @@ Floats = NDArray[np.float64]
 
 #: nats below the best within which lattice points count
 DROP = 4.5
-#: nats below the best at which the walk over length-scales ends
-_WALK = 15.0
+#: nats below the best at which the sweep over length-scales ends, and at which a climb is given up
+_WALK, _HOPELESS = 15.0, 20.0
+#: promised gain, in nats, at which climbs end with a last free step; the same in the sweep
+_CLOSELY, _ROUGHLY = 0.5, 2.0
 #: first steps in ln a and u; narrower posteriors get 1.3 of their deviation, not below the last
 STEPS = (0.5, 0.7)
 _WIDE_ENOUGH, _STEP_IN_DEVIATIONS, _SHORTEST_STEP = 0.6, 1.3, 0.06
 #: steps of a lattice that is thinned out, in deviations
 _THIN = 0.8
-#: where the walk begins, in windows, and the length-scales that it may reach
+#: where the sweep begins, in windows, and the length-scales that it may reach
 _START = float(np.log(0.15))
 LENGTHS = (float(np.log(0.0158)), float(np.log(1.2)))
-#: most lattices laid, and most points added along u at one length-scale
-_MOST_ROUNDS, _MOST_ALONG = 5, 14
+#: most lattices laid, most steps along u at one length-scale, and most fillings of a lattice
+_MOST_ROUNDS, _MOST_ALONG, _MOST_FILLS = 5, 14, 40
 #: differences between neighbours larger than this are not extrapolated
 _EXTRAPOLATED = 2.0
 #: nats by which other signs of f must be better, and how often a lattice is laid anew for them
@@ -55,7 +58,7 @@ class Point:
     @property
     def log_evidence(self) -> float:
         """Of all modes together."""
-        return float(logsumexp([mode.log_evidence for mode in self.modes]))
+        return float(np.logaddexp.reduce([mode.log_evidence for mode in self.modes]))
 
 
 @dataclass
@@ -65,10 +68,11 @@ class _Row:
     i: int
     landscape: Landscape
     points: dict[int, Point] = field(default_factory=dict)
-    waiting: bool = False
+    tried: set[int] = field(default_factory=set)
 
     @property
     def best(self) -> float:
+        """Of its points, at least one."""
         return max(point.mode.log_evidence for point in self.points.values())
 
 
@@ -148,14 +152,8 @@ class Lattice:
 class _Walk:
     """A lattice while it grows."""
 
-    def __init__(
-        self,
-        task: Task,
-        steps: tuple[float, float],
-        origin: tuple[float, float],
-        start: Mode | None,
-    ):
-        self.task, self.steps, self.origin, self.start = task, steps, origin, start
+    def __init__(self, task: Task, steps: tuple[float, float], origin: tuple[float, float]):
+        self.task, self.steps, self.origin = task, steps, origin
         self.rows: dict[int, _Row] = {}
         self.top = -np.inf
         shortest = 1.0 / max(task.n_inducing - 1, 1) / 1.5 if task.n_inducing else 0.0
@@ -165,87 +163,109 @@ class _Walk:
     def u(self, j: int) -> float:
         return self.origin[1] + j * self.steps[1]
 
-    def grow(self) -> None:
-        """Lay the first row, then rows to both sides, then what was left waiting."""
+    def grow(self, known: list[Mode]) -> None:
+        """Begin at known modes, or look at all length-scales; then fill what is near the best."""
+        if known:
+            self._begin(known)
+        if not self.rows:
+            self._sweep()
+        self._fill()
+
+    def _begin(self, known: list[Mode]) -> None:
+        """The points of this lattice that are next to known modes."""
+        near: dict[int, dict[int, Mode | None]] = {}
+        for mode in sorted(known, key=lambda one: one.log_evidence):
+            i = round((mode.landscape.log_length - self.origin[0]) / self.steps[0])
+            near.setdefault(i, {})[round((mode.u - self.origin[1]) / self.steps[1])] = mode
+        for i, modes in near.items():
+            if self._within(i):
+                self._climb(self._row(i), modes)
+
+    def _sweep(self) -> None:
+        """One point of every length-scale, from the first to both sides; peaks are climbed."""
         first = self._first_row()
         for direction in (1, -1):
-            self._walk(first, direction)
-        for _ in range(3):
-            waiting = [r for r in self.rows.values() if r.waiting and r.best > self.top - DROP]
-            for row in waiting:
-                self._along(row)
+            row = first
+            while row.points and row.best > self.top - _WALK and self._within(row.i + direction):
+                j, point = max(row.points.items(), key=lambda one: one[1].mode.log_evidence)
+                row = self._row(row.i + direction)
+                self._climb(row, {j: point.mode}, _ROUGHLY)
+        heights = {i: row.best for i, row in self.rows.items() if row.points}
+        for i, height in heights.items():
+            around = (heights.get(i - 1, -np.inf), heights.get(i + 1, -np.inf))
+            if height > max(self.top - _WALK, *around):
+                self._peak(self.rows[i])
+
+    def _peak(self, row: _Row) -> None:
+        """Go along u while that leads up."""
+        for _ in range(_MOST_ALONG):
+            j, point = max(row.points.items(), key=lambda one: one[1].mode.log_evidence)
+            sides = [k for k in (j - 1, j + 1) if k not in row.tried and self._varies(k)]
+            if not sides:
+                return
+            self._climb(row, dict.fromkeys(sides, point.mode))
+
+    def _fill(self) -> None:
+        """Neighbours of all points that are near the best, until there are no new ones."""
+        for _ in range(_MOST_FILLS):
+            wanted: dict[int, dict[int, Mode | None]] = {}
+            for row in list(self.rows.values()):
+                for j, point in row.points.items():
+                    if point.mode.log_evidence > self.top - DROP:
+                        for i, k in self._new_neighbours(row.i, j):
+                            wanted.setdefault(i, {}).setdefault(k, point.mode)
+            if not wanted:
+                return
+            for i, near in wanted.items():
+                self._climb(self._row(i), near)
+
+    def _new_neighbours(self, i: int, j: int) -> list[tuple[int, int]]:
+        """Lattice points next to one that were not tried."""
+        around = ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1))
+        return [
+            (a, b)
+            for a, b in around
+            if self._within(a) and self._varies(b) and b not in self._tried(a)
+        ]
+
+    def _tried(self, i: int) -> set[int]:
+        return self.rows[i].tried if i in self.rows else set()
+
+    def _within(self, i: int) -> bool:
+        """Whether a length-scale may be reached."""
+        return bool(self.limits[0] <= self.origin[0] + i * self.steps[0] <= self.limits[1])
+
+    def _varies(self, j: int) -> bool:
+        """Whether a u may be reached: one step beyond the limits at most."""
+        low, high = self.task.variations
+        return low - self.steps[1] < self.u(j) < high + self.steps[1]
 
     def _first_row(self) -> _Row:
-        """The row where the walk begins; elsewhere if no mode is found there."""
+        """The row where the sweep begins; elsewhere if no mode is found there."""
         for i, j in ((0, 0), (0, 1), (-1, 1), (-2, 1), (1, 0), (0, -1), (0, -2), (2, -2)):
-            row = self._row(i, {j: self.start})
-            if row is not None:
+            row = self._row(i)
+            self._climb(row, {j: None})
+            if row.points:
                 return row
         raise ArithmeticError("no mode of the posterior was found")
 
-    def _walk(self, row: _Row, direction: int) -> None:
-        while True:
-            i = row.i + direction
-            if not self.limits[0] <= self.origin[0] + i * self.steps[0] <= self.limits[1]:
-                return
-            near: dict[int, Mode | None] = {
-                j: point.mode
-                for j, point in row.points.items()
-                if point.mode.log_evidence > max(self.top - DROP - 1, row.best - DROP)
-            }
-            if not near:
-                near = {j: p.mode for j, p in row.points.items() if p.mode.log_evidence == row.best}
-            found = self._row(i, near)
-            if found is None or found.best < self.top - _WALK:
-                return
-            row = found
+    def _row(self, i: int) -> _Row:
+        """The row of a length-scale, empty if it is new."""
+        if i not in self.rows:
+            landscape = self.task.landscape(self.origin[0] + i * self.steps[0])
+            self.rows[i] = _Row(i, landscape)
+        return self.rows[i]
 
-    def _row(self, i: int, near: dict[int, Mode | None]) -> _Row | None:
-        """Climb at one length-scale from modes of the neighbour; extend along u."""
-        row = _Row(i, self.task.landscape(self.origin[0] + i * self.steps[0]))
-        self._climb(row, near)
-        if not row.points:
-            self._climb(row, dict.fromkeys(near))
-        if not row.points:
-            return None
-        self.rows[i] = row
-        rising = i != 0 and row.best > self.top + 3 * DROP
-        self.top = max(self.top, row.best)
-        row.waiting = rising  # far below what is still to come: neighbours in u can wait
-        if not rising:
-            self._along(row)
-        return row
-
-    def _along(self, row: _Row) -> None:
-        row.waiting = False
-        for _ in range(_MOST_ALONG):
-            self.top = max(self.top, row.best)
-            if row.best < self.top - DROP:
-                return
-            low, high = min(row.points), max(row.points)
-            limit = self.top - DROP
-            new: dict[int, Mode | None] = {}
-            if row.points[low].mode.log_evidence > limit and self.u(low) > self.task.variations[0]:
-                new[low - 1] = row.points[low].mode
-            if (
-                row.points[high].mode.log_evidence > limit
-                and self.u(high) < self.task.variations[1]
-            ):
-                new[high + 1] = row.points[high].mode
-            before = len(row.points)
-            self._climb(row, new)
-            if len(row.points) == before:
-                return
-
-    def _climb(self, row: _Row, near: dict[int, Mode | None]) -> None:
-        if not near:
-            return
+    def _climb(self, row: _Row, near: dict[int, Mode | None], tol: float = _CLOSELY) -> None:
+        """Climb at one length-scale from modes nearby, or from a crude rate."""
+        row.tried.update(near)
         u = np.array([self.u(j) for j in near])
         starts = np.array([self._start(row, j, mode) for j, mode in near.items()]).T
-        modes = climb(row.landscape, starts, u, floor=self.top - DROP - 6)
+        modes = climb(row.landscape, starts, u, tol=tol, floor=self.top - _HOPELESS)
         for j, mode in zip(near, modes, strict=True):
             if mode.found:
                 row.points[j] = Point(row.i, j, mode)
+                self.top = max(self.top, mode.log_evidence)
 
     def _start(self, row: _Row, j: int, near: Mode | None) -> Floats:
         """The neighbour's curve, moved on as the last two neighbours moved."""
@@ -309,7 +329,7 @@ class _Walk:
 
 
 def _first_length(task: Task) -> float:
-    """ln a where the walk begins; an expansion holds near the shortest that it resolves."""
+    """ln a where the sweep begins; an expansion holds near the shortest that it resolves."""
     cells = task.likelihood.cells
     if cells.expansion is None:
         return _START
@@ -325,21 +345,22 @@ def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROU
         A rough one, laid before with fewer rounds.
     """
     steps, origin = STEPS, (_first_length(task), task.first_variation)
-    start: Mode | None = None
+    known: list[Mode] = []
     lattice = after
     if lattice is not None and lattice.suits:
         return lattice
     for _ in range(rounds):
         if lattice is not None:
             steps, best = lattice.shorter_steps(), lattice.best.mode
-            start, origin = best, (best.landscape.log_length, best.u)
-        walk = _Walk(task, steps, origin, start)
-        walk.grow()
+            origin = (best.landscape.log_length, best.u)
+            known = [point.mode for point in lattice.points]
+        walk = _Walk(task, steps, origin)
+        walk.grow(known)
         lattice = walk.lattice()
         if lattice.suits:
             break
     assert lattice is not None
-    return _best_turned(task, lattice).thinned()
+    return _polished(_best_turned(task, lattice).thinned())
 
 
 def _best_turned(task: Task, lattice: Lattice) -> Lattice:
@@ -349,19 +370,38 @@ def _best_turned(task: Task, lattice: Lattice) -> Lattice:
         turned = turned_modes(best)
         if not turned or turned[0].log_evidence < best.log_evidence + _CLEARLY_HIGHER:
             break
-        walk = _Walk(task, lattice.steps, (best.landscape.log_length, best.u), turned[0])
-        walk.grow()
+        walk = _Walk(task, lattice.steps, (best.landscape.log_length, best.u))
+        walk.grow(turned[:1])
         lattice = max(lattice, walk.lattice(), key=lambda one: one.log_evidence)
     return lattice
 
 
-def with_turned(lattice: Lattice, turned: list[Mode]) -> Lattice:
-    """The lattice with modes of other signs of f beside the best one of every point."""
+def _polished(lattice: Lattice) -> Lattice:
+    """The same points with modes and curvatures as close as draws need them."""
+    points = []
+    for row in _by_landscape(lattice):
+        land = row[0].mode.landscape
+        x = np.array([point.mode.x for point in row]).T
+        closer = climb(land, x, np.array([point.mode.u for point in row]))
+        points += [
+            replace(point, mode=mode if mode.found else point.mode)
+            for point, mode in zip(row, closer, strict=True)
+        ]
+    return replace(lattice, points=points)
+
+
+def _by_landscape(lattice: Lattice) -> list[list[Point]]:
+    """Points, length-scale by length-scale."""
     rows: dict[int, list[Point]] = {}
     for point in lattice.points:
         rows.setdefault(id(point.mode.landscape), []).append(point)
+    return list(rows.values())
+
+
+def with_turned(lattice: Lattice, turned: list[Mode]) -> Lattice:
+    """The lattice with modes of other signs of f beside the best one of every point."""
     points = []
-    for row in rows.values():
+    for row in _by_landscape(lattice):
         land = row[0].mode.landscape
         pairs = [(point, mode) for point in row for mode in turned]
         starts = np.array([carried_over(mode, land, point.mode.u) for point, mode in pairs]).T

@@ -1,8 +1,10 @@
 """From counts to weighted draws: choose the laws by their evidence, then weigh.
 
 The laws compared are all combinations of a law of counts and one of subject effects that the user
-leaves open. Each is searched for its modes, which gives its evidence by Laplace's method. The
-richest law that the evidence does not speak clearly against is weighed.
+leaves open. The richest is searched for its modes and weighed; its draws give the evidence of the
+simpler ones (:mod:`gp4c.inference.engine.nested_laws`). A law that they cannot judge is searched
+for its own modes, which give its evidence by Laplace's method. The richest law that the evidence
+does not speak clearly against is taken.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ from scipy.special import logsumexp
 
 from gp4c.inference.engine.landscape import Landscape, Task, split_level
 from gp4c.inference.engine.lattice import Lattice, Point, find_modes, with_turned
+from gp4c.inference.engine.nested_laws import nested_evidence, nested_parameters
 from gp4c.inference.engine.tempering import affordable_population, needs_tempering, temper
 from gp4c.inference.engine.turns import turned_modes
-from gp4c.inference.engine.weigh import Sheaf, Weighted, weigh
+from gp4c.inference.engine.weigh import Sheaf, Weighted, draw, weigh, weighted
 from gp4c.model.cells import Cells
 from gp4c.model.count_likelihood import CountLikelihood
 from gp4c.model.kernels import KERNELS
@@ -34,6 +37,11 @@ Say = Callable[[str], None]
 DRAWS, FEWEST_DRAWS, _WORK = 15_000, 1000, 3e7
 #: draws that the fall-back returns
 TEMPERED_DRAWS = 2800
+#: draws by which simpler laws are judged, fewest effective ones and largest k̂ with which they are;
+#: nats behind from which a law is given up though the draws do not say by how much, and nats that
+#: are told of such a law at most
+_PILOT, _FEWEST_EFFECTIVE, _LARGEST_K = 1_000, 10.0, 1.0
+_FAR_BEHIND, _NO_NUMBER = 30.0, 700.0
 #: nats behind the best law from which a law's lattice is not refined
 _CLEARLY_WORSE = 10.0
 #: nats by which a law must be behind to be given up for a simpler one: odds of 20 to 1
@@ -53,8 +61,8 @@ class EngineFit:
     lattice : Lattice
     weighted : Weighted
     evidences : dict
-        Log evidence by the names of the law and the effect: by Laplace's method, but by weights
-        for the chosen ones.
+        Log evidence by the names of the law and the effect: by weights, but by Laplace's method
+        for laws that the draws of the richest cannot judge. Of laws far behind, at most this.
     """
 
     task: Task
@@ -106,27 +114,86 @@ def fit_posterior(
         Told what goes on.
     """
     tell = say or (lambda text: None)
-    found: dict[Laws, tuple[Task, Lattice]] = {}
-    for law, effect in candidates:
+    tasks = {laws: task_for(observe(*laws), *laws, kernel, n_inducing, mean) for laws in candidates}
+    search = _compared(tasks, seed, tell)
+    law, effect = richest_plausible(search.known)
+    task, pilot = tasks[law, effect], search.pilot
+    if (law, effect) not in search.lattices:
         tell(f"searching: {law.title}, {effect.title}")
-        task = task_for(observe(law, effect), law, effect, kernel, n_inducing, mean)
-        found[law, effect] = task, find_modes(task, rounds=1)
-    top = max(lattice.log_evidence for _, lattice in found.values())
-    for laws, (task, lattice) in found.items():
-        if lattice.log_evidence > top - _CLEARLY_WORSE or len(found) == 1:
-            found[laws] = task, find_modes(task, lattice)
-    known = {laws: lattice.log_evidence for laws, (_, lattice) in found.items()}
-    law, effect = richest_plausible(known)
-    task, lattice = found[law, effect]
+    lattice = find_modes(task, search.lattices.get((law, effect)))
     if hyper == "optimize":
         lattice = replace(lattice, points=[_most_probable(lattice, seed)], steps=(1.0, 1.0))
+    if pilot is not None and lattice is not search.lattices.get(candidates[0]):
+        pilot = None
     tell("weighing draws")
-    lattice, weighted = _drawn(
-        lattice, n_draws or _affordable(task), hyper == "integrate", seed, tell
+    lattice, found = _drawn(
+        lattice, n_draws or _affordable(task), hyper == "integrate", seed, tell, pilot
     )
-    by_name = {(one.name, other.name): value for (one, other), value in known.items()}
-    by_name[law.name, effect.name] = weighted.log_evidence
-    return EngineFit(task, lattice, weighted, by_name)
+    by_name = {(one.name, other.name): value for (one, other), value in search.known.items()}
+    by_name[law.name, effect.name] = found.log_evidence
+    return EngineFit(task, lattice, found, by_name)
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What the comparison of laws found.
+
+    Attributes
+    ----------
+    known : dict
+        Log evidences.
+    lattices : dict
+        Those laid on the way.
+    pilot : list of Sheaf, optional
+        Draws of the first law, if there are any.
+    """
+
+    known: dict[Laws, float]
+    lattices: dict[Laws, Lattice]
+    pilot: list[Sheaf] | None
+
+
+def _compared(tasks: dict[Laws, Task], seed: int, tell: Say) -> _Search:
+    """Search the first law, the richest; judge the others by its draws, or search them too."""
+    (rich, task), *others = tasks.items()
+    tell(f"searching: {rich[0].title}, {rich[1].title}")
+    lattice = find_modes(task)
+    if not others:
+        return _Search({rich: lattice.log_evidence}, {rich: lattice}, None)
+    expanded = task.likelihood.cells.expansion is not None
+    pilot = None if expanded else draw(lattice, _PILOT, np.random.default_rng([seed, 2]))
+    found = None if pilot is None else weighted(pilot)
+    if found is not None and not _trusted(found.effective, found.pareto_k):
+        found = None
+    # Laplace's method errs for all laws alike
+    shift = 0.0 if found is None else found.log_evidence - lattice.log_evidence
+    known, lattices = {rich: lattice.log_evidence + shift}, {rich: lattice}
+    for laws, other in others:
+        value = None if found is None else _judged(found, lattice, other)
+        if value is None:
+            tell(f"searching: {laws[0].title}, {laws[1].title}")
+            lattices[laws] = find_modes(other, rounds=1)
+            if lattices[laws].log_evidence > lattice.log_evidence - _CLEARLY_WORSE:
+                lattices[laws] = find_modes(other, lattices[laws])
+            value = lattices[laws].log_evidence + shift
+        known[laws] = value
+    return _Search(known, lattices, pilot)
+
+
+def _judged(pilot: Weighted, lattice: Lattice, simple: Task) -> float | None:
+    """The log evidence of a simpler law; None if the draws cannot tell it."""
+    kept = nested_parameters(lattice.best.mode.landscape.task, simple)
+    if kept is None:
+        return None
+    found = nested_evidence(pilot, lattice.log_step, simple, kept)
+    far = found.log_evidence < pilot.log_evidence - _FAR_BEHIND
+    if far or _trusted(found.effective, found.pareto_k):
+        return max(found.log_evidence, pilot.log_evidence - _NO_NUMBER)
+    return None
+
+
+def _trusted(effective: float, pareto_k: float) -> bool:
+    return effective > _FEWEST_EFFECTIVE and pareto_k < _LARGEST_K
 
 
 def richest_plausible(evidence: Mapping[Laws, float]) -> Laws:
@@ -185,14 +252,19 @@ def task_for(
 
 def _most_probable(lattice: Lattice, seed: int) -> Point:
     """The point of the lattice with most evidence, by weights: Laplace's method errs by nats."""
-    weighted = weigh(lattice, FEWEST_DRAWS, np.random.default_rng(seed), rounds=0)
-    total = float(weighted.size)
-    best = max(weighted.sheaves, key=lambda one: float(logsumexp(one.log_weights(total))))
+    found = weighted(draw(lattice, FEWEST_DRAWS, np.random.default_rng(seed)))
+    total = float(found.size)
+    best = max(found.sheaves, key=lambda one: float(logsumexp(one.log_weights(total))))
     return best.point
 
 
 def _drawn(
-    lattice: Lattice, n_draws: int, integrate: bool, seed: int, tell: Say
+    lattice: Lattice,
+    n_draws: int,
+    integrate: bool,
+    seed: int,
+    tell: Say,
+    pilot: list[Sheaf] | None,
 ) -> tuple[Lattice, Weighted]:
     """Weighted draws; carried from the prior where weights fail and that is affordable."""
     turned = turned_modes(lattice.best.mode)
@@ -201,13 +273,13 @@ def _drawn(
     possible = integrate and task.mean is None and task.likelihood.cells.expansion is None
     population = affordable_population(lattice) if possible else 0
     if turned and not population:
-        lattice = with_turned(lattice, turned)
-    weighted = weigh(lattice, n_draws, np.random.default_rng(seed))
-    if population and needs_tempering(weighted, bool(turned)):
+        lattice, pilot = with_turned(lattice, turned), None
+    found = weigh(lattice, n_draws, np.random.default_rng(seed), first=pilot)
+    if population and needs_tempering(found, bool(turned)):
         tell("f may cross zero: carrying draws from the prior")
         rng = np.random.default_rng([seed, 1])  # whatever the weights took from the first
         return lattice, temper(lattice, TEMPERED_DRAWS, rng, population=population)
-    return lattice, replace(weighted, rough=possible and needs_tempering(weighted, turned=False))
+    return lattice, replace(found, rough=possible and needs_tempering(found, turned=False))
 
 
 def _affordable(task: Task) -> int:
@@ -219,19 +291,19 @@ def _affordable(task: Task) -> int:
     return int(np.clip(_WORK / max(work, 1), FEWEST_DRAWS, DRAWS))
 
 
-def _as_draws(weighted: Weighted, task: Task, kernel: str) -> CurveDraws:
+def _as_draws(found: Weighted, task: Task, kernel: str) -> CurveDraws:
     """Draws by length-scale; values have the precision of files, so that these give the same."""
     by_landscape: dict[int, list[tuple[Sheaf, Floats]]] = {}
     homes: dict[int, Landscape] = {}
     first = 0
-    for sheaf in weighted.sheaves:
-        weights = weighted.weights[first : first + sheaf.x.shape[1]]
+    for sheaf in found.sheaves:
+        weights = found.weights[first : first + sheaf.x.shape[1]]
         first += sheaf.x.shape[1]
         land = sheaf.point.mode.landscape
         homes[id(land)] = land
         by_landscape.setdefault(id(land), []).append((sheaf, weights))
     groups, columns = [], []
-    least = _LIGHT / weighted.size
+    least = _LIGHT / found.size
     for key, parts in by_landscape.items():
         land = homes[key]
         x = np.concatenate([sheaf.x for sheaf, _ in parts], axis=1)

@@ -7,6 +7,8 @@ cutting an interval in two changes nothing. φ → 0 is the Poisson law.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -127,11 +129,8 @@ def mean_burst(phi: float) -> float:
 def log_rising(x: Floats, count: Floats) -> Floats:
     """Σ_{i=1}^{m−1} ln(x + i) for rows x (J, ...) in the order of falling m ≥ 2."""
     product = x + 1.0
-    large = int(np.searchsorted(-count, -_TERM_BY_TERM, side="left"))
-    for i in range(2, _TERM_BY_TERM):
-        rows = _rows_with_term(count, i, large)
-        if rows.stop <= rows.start:
-            break
+    large = _n_large(count)
+    for i, rows in _rows_by_term(count, large):
         product[rows] *= x[rows] + i
     value = np.log(product, out=product)
     if large:
@@ -151,11 +150,8 @@ def rising_terms(x: Floats, count: Floats) -> tuple[Floats, Floats, Floats]:
     product = x + 1.0
     first = 1.0 / product
     second = first * first
-    large = int(np.searchsorted(-count, -_TERM_BY_TERM, side="left"))
-    for i in range(2, _TERM_BY_TERM):
-        rows = _rows_with_term(count, i, large)
-        if rows.stop <= rows.start:
-            break
+    large = _n_large(count)
+    for i, rows in _rows_by_term(count, large):
         term = x[rows] + i
         product[rows] *= term
         np.reciprocal(term, out=term)
@@ -174,10 +170,19 @@ def rising_terms(x: Floats, count: Floats) -> tuple[Floats, Floats, Floats]:
     return value, slope, slope - x * x * second
 
 
-def _rows_with_term(count: Floats, i: int, large: int) -> slice:
-    """Rows whose sum has the term i exactly: m > i, and only the first terms of large counts."""
-    stop = int(np.searchsorted(-count, -i, side="left"))
-    return slice(0 if i <= _EXACT else large, stop)
+def _n_large(count: Floats) -> int:
+    """How many counts, the first ones, are not summed term by term."""
+    return int(np.searchsorted(-count, -_TERM_BY_TERM, side="left"))
+
+
+def _rows_by_term(count: Floats, large: int) -> Iterator[tuple[int, slice]]:
+    """Terms i ≥ 2, and rows whose sum has them exactly: m > i; of large counts the first terms."""
+    terms = np.arange(2, _TERM_BY_TERM)
+    for i, stop in zip(terms, np.searchsorted(-count, -terms, side="left"), strict=True):
+        start = 0 if i <= _EXACT else large
+        if stop <= start:
+            return
+        yield int(i), slice(start, int(stop))
 
 
 def _ends(x: Floats, count: Floats) -> tuple[Floats, Floats, Floats]:

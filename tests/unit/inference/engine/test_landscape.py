@@ -25,8 +25,7 @@ def covariates(panel, kind):
 @pytest.mark.parametrize("kind", [None, "fixed", "varying"])
 @pytest.mark.parametrize(("law", "effect"), COMBINATIONS)
 def test_derivatives_agree_with_differences(law, effect, kind, monkeypatch):
-    for name in ("ROUGH", "SHORT"):
-        monkeypatch.setattr(f"gp4c.model.effect_integral.{name}", EXACT)
+    monkeypatch.setattr("gp4c.model.effect_integral.RULE", EXACT)
     panel, h = thiotepa(), 1e-5
     land = task_of(panel, law, effect, covariates(panel, kind)).landscape(np.log(0.15))
     x, u = random_points(land, 2)
