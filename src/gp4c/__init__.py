@@ -37,6 +37,8 @@ _HOMES = {
     "score_differences": "gp4c.analysis.validation",
     "backtest": "gp4c.analysis.backtest",
     "trend_test": "gp4c.analysis.trend_testing",
+    "Report": "gp4c.reporting.page.html_report",
+    "citation": "gp4c.reporting.page.report_method",
 }
 
 __all__ = ["__version__", "exceptions", *_HOMES]
@@ -83,3 +85,5 @@ if TYPE_CHECKING:
     from gp4c.estimators.gp4c import GP4C as GP4C
     from gp4c.estimators.gp4c import GP4CW as GP4CW
     from gp4c.files.persistence import load_model as load_model
+    from gp4c.reporting.page.html_report import Report as Report
+    from gp4c.reporting.page.report_method import citation as citation

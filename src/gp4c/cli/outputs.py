@@ -84,13 +84,13 @@ class OutputOptions:
         """How figures are written."""
         from gp4c.reporting.figures.plot_style import FigureStyle
 
-        formats = _formats(self.figures, "--figures", _FIGURES)
+        formats = read_formats(self.figures, "--figures", _FIGURES)
         return FigureStyle(formats, _size(self.figure_size), self.font_size)
 
     @property
     def table_formats(self) -> tuple[str, ...]:
         """Formats of tables to publish; Word is refused here if it cannot be written."""
-        found = _formats(self.tables, "--tables", _TABLES)
+        found = read_formats(self.tables, "--tables", _TABLES)
         if "docx" in found:
             from gp4c.reporting.publication.word_writer import check_word
 
@@ -110,7 +110,7 @@ class OutputOptions:
 takes_output = grouped("output", OutputOptions)
 
 
-def _formats(text: str | None, option: str, known: Sequence[str]) -> tuple[str, ...]:
+def read_formats(text: str | None, option: str, known: Sequence[str]) -> tuple[str, ...]:
     """``"docx,tex"`` as a tuple; an unknown format is refused with the known ones."""
     found = tuple(
         dict.fromkeys(part.strip().lower().lstrip(".") for part in (text or "").split(","))

@@ -13,8 +13,10 @@ from typing import Annotated, Any
 import typer
 
 from gp4c import __version__
+from gp4c.cli.about.cite import cite
+from gp4c.cli.about.datasets import datasets
+from gp4c.cli.about.reproduce import reproduce
 from gp4c.cli.compare import compare
-from gp4c.cli.datasets import datasets
 from gp4c.cli.describe import describe
 from gp4c.cli.fit import fit
 from gp4c.cli.fleet.backtesting import backtest
@@ -26,13 +28,12 @@ from gp4c.cli.planning.power import power
 from gp4c.cli.planning.simulate import simulate
 from gp4c.cli.predict import predict
 from gp4c.cli.report import report
-from gp4c.cli.reproduce import reproduce
 
 #: every command, in the order of the help text
 COMMANDS: tuple[Callable[..., Any], ...] = (
     describe, trend, fit, compare, report, predict, forecast, units, backtest, power, datasets,
     simulate,
-    reproduce,
+    reproduce, cite,
 )  # fmt: skip
 
 app = typer.Typer(

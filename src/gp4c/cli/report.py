@@ -1,4 +1,4 @@
-"""``gp4c report``: an analysis as one HTML page."""
+"""``gp4c report``: an analysis on one page: HTML, Word or PDF."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from gp4c.cli.options.estimator_options import (
     with_covariates,
 )
 from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
-from gp4c.cli.outputs import say_written, write_all
+from gp4c.cli.outputs import read_formats, say_written, write_all
 from gp4c.cli.progress import working
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
 
-_NAME = "report.html"
+FORMATS = ("html", "docx", "pdf")
 
 
 @takes_table
@@ -61,17 +61,32 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    formats: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            metavar="FORMAT,...",
+            help="html, docx (Word) or pdf, which a browser prints. If absent as --out ends, "
+            "else html.",
+        ),
+    ] = None,
     quiet: QuietOption = False,
     out: Annotated[
-        Path, typer.Option("--out", metavar="PATH", help="Folder, or a file that ends in .html.")
+        Path,
+        typer.Option(
+            "--out", metavar="PATH", help="Folder, or a file that ends in .html, .docx or .pdf."
+        ),
     ] = Path(),
 ) -> None:
     """Fit, check and describe: everything on one HTML page that needs no network.
 
-    Writes report.html (see --out); with --by also compares the groups.
+    Writes report.html (see --out and --format); with --by also compares the groups.
 
     Example: gp4c report visits.csv --out results
     """
+    from gp4c.reporting.page.html_report import Report
+
+    folder, names = _targets(out, formats)
     with working("reading", quiet=quiet) as say:
         if file.endswith(".json"):
             parts = _from_saved(file)
@@ -82,7 +97,10 @@ def report(
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)
         say("writing")
-        written = _write(out, parts, title or _title(file), level, seed)
+        page = Report(
+            **parts, title=title or _title(file), level=level, seed=seed, command=_command()
+        )
+        written = write_all(folder, dict.fromkeys(names, page.save))
     if not quiet:
         say_written(written)
 
@@ -130,12 +148,21 @@ def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, A
     return found
 
 
-def _write(out: Path, parts: dict[str, Any], title: str, level: float, seed: int) -> list[Path]:
-    from gp4c.reporting.page.html_report import Report
+def _targets(out: Path, formats: str | None) -> tuple[Path, list[str]]:
+    """Folder and names of the files; what cannot be written is refused before anything is read."""
+    from gp4c.reporting.page.pdf_report import find_browser
+    from gp4c.reporting.publication.word_writer import check_word
 
-    page = Report(**parts, title=title, level=level, seed=seed, command=_command())
-    folder, name = (out.parent, out.name) if out.suffix == ".html" else (out, _NAME)
-    return write_all(folder, {name: page.save})
+    ending = out.suffix.lower().removeprefix(".")
+    is_file = ending in FORMATS
+    asked = read_formats(formats, "--format", FORMATS) or ((ending,) if is_file else ("html",))
+    if is_file and asked != (ending,):
+        raise typer.BadParameter(f"--out {out.name} is one file; --format {formats} needs a folder")
+    if "docx" in asked:
+        check_word()
+    if "pdf" in asked:
+        find_browser()
+    return (out.parent, [out.name]) if is_file else (out, [f"report.{kind}" for kind in asked])
 
 
 def _title(file: str) -> str:

@@ -401,6 +401,25 @@ class PanelEstimator:
         found: ModelSummary = import_module("gp4c.reporting.summary").summarise(self)
         return found
 
+    def methods_text(self, length: str = "full") -> str:
+        """How the fit was obtained, ready for a methods section.
+
+        Parameters
+        ----------
+        length : {"full", "short"}
+            A paragraph, or a sentence or two for an abstract or a caption.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> model.methods_text().split(". ")[0]
+        'A constant event rate was estimated by maximum likelihood'
+        """
+        self._check_fitted()
+        words = import_module("gp4c.reporting.page.report_method")
+        return str(words.methods_text(self, length))
+
     def table(
         self, what: str = "estimates", *, level: float = 0.95, times: ArrayLike | None = None
     ) -> Table:

@@ -7,16 +7,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp4c.data.checks import check_choice
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of, ratio_times
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
 from gp4c.reporting.page import report_figures as figures
-from gp4c.reporting.page.report_method import BIBTEX, PAPER, method_paragraphs, versions
+from gp4c.reporting.page.pdf_report import page_pdf
+from gp4c.reporting.page.report_method import (
+    PAPER,
+    citation,
+    method_paragraphs,
+    short_methods,
+    versions,
+)
 from gp4c.reporting.page.report_page import (
     Section,
     group_table,
@@ -42,6 +52,8 @@ if TYPE_CHECKING:
 
 #: levels of the switch
 LEVELS = (0.5, 0.8, 0.95)
+#: formats of the report
+FORMATS = ("html", "docx", "pdf")
 #: rows of the tables under the figures
 _TABLE_ROWS = 11
 
@@ -155,10 +167,35 @@ class Report:
                 yield section
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the report to a file, whole or not at all."""
-        from gp4c.atomic import write_text
+        """Write the report to a file, whole or not at all.
 
-        write_text(path, self.html())
+        Parameters
+        ----------
+        path : path
+            Its suffix chooses the format: ``.html``; ``.docx``, which needs the extra ``word``;
+            or ``.pdf``, which a browser prints (Chromium, Chrome or Edge).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson().fit(panel)
+        >>> report = gp4c.Report({"all patients": model}, panel=panel, title="Bladder trial")
+        >>> report.save("report.html")  # doctest: +SKIP
+        """
+        from gp4c.atomic import replacing
+
+        content = self.content(Path(path).suffix.lower().removeprefix("."))
+        with replacing(path) as temporary:
+            temporary.write_bytes(content)
+
+    def content(self, kind: str) -> bytes:
+        """The report as a file of a format: "html", "docx" or "pdf"."""
+        check_choice("the format of a report", kind, FORMATS)
+        if kind == "docx":
+            return import_module("gp4c.reporting.page.word_report").report_docx(self)  # type: ignore[no-any-return]
+        html = self.html()
+        return page_pdf(html) if kind == "pdf" else html.encode()
 
     def header(self) -> str:
         """HTML under the title: sizes of the data, and a card for each group."""
@@ -354,9 +391,11 @@ class Report:
             ) + "</div>"  # fmt: skip
 
     def _method(self) -> Iterator[str]:
-        texts = [*method_paragraphs(self.models, self.by), PAPER]
-        yield f"<blockquote>{''.join(paragraph(text) for text in texts)}</blockquote>"
-        yield f"<details><summary>BibTeX</summary><pre>{escape(BIBTEX)}</pre></details>"
+        full, short = (how(self.models, self.by) for how in (method_paragraphs, short_methods))
+        for heading, texts in (("In full", [*full, PAPER]), ("In brief", short)):
+            quoted = "".join(paragraph(text) for text in texts)
+            yield f"<h3>{heading}</h3><blockquote>{quoted}</blockquote>"
+        yield f"<details><summary>BibTeX</summary><pre>{escape(citation())}</pre></details>"
 
     def _reproduce(self) -> Iterator[str]:
         if self.command:

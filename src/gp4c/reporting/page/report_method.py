@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from gp4c import __version__
+from gp4c.data.checks import check_choice
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.model.kernels import KERNELS
@@ -23,11 +24,60 @@ BIBTEX = """@inproceedings{ding2018gp4c,
 }"""
 
 
+SOFTWARE = f"""@software{{gp4c,
+  author  = {{{{The gp4c developers}}}},
+  title   = {{gp4c: smooth event rates with honest uncertainty from panel count data}},
+  version = {{{__version__}}}
+}}"""
+
+
 def method_paragraphs(models: Mapping[str, PanelEstimator], by: str | None) -> list[str]:
     """One paragraph, or one per group where the groups have different laws."""
     if len({(model.law_, model.effect_) for model in models.values()}) == 1:
         return [method_paragraph(next(iter(models.values())), by)]
     return [f"{by}: {name}. {method_paragraph(model, by)}" for name, model in models.items()]
+
+
+def short_methods(models: Mapping[str, PanelEstimator], by: str | None) -> list[str]:
+    """The same in a sentence or two, for an abstract or a caption."""
+    if len({(model.law_, model.effect_) for model in models.values()}) == 1:
+        return [short_method(next(iter(models.values())), by)]
+    return [f"{by}: {name}. {short_method(model, by)}" for name, model in models.items()]
+
+
+def methods_text(model: PanelEstimator, length: str = "full") -> str:
+    """What ``model.methods_text()`` returns."""
+    check_choice("length", length, ("full", "short"))
+    return method_paragraph(model) if length == "full" else short_method(model)
+
+
+def short_method(model: PanelEstimator, by: str | None = None) -> str:
+    """Describe how a fitted model was obtained as briefly as a reader allows."""
+    cited = " (Ding et al., 2018)" if isinstance(model, GaussianProcessModel) else ""
+    facts = [model.title or type(model).__name__]
+    if "yes" in model.burst_options:
+        facts.append(f"{model.count_law_.noun or model.law_} {model.effect_law_.noun}".strip())
+    if model.coefficients_ is not None:
+        facts.append(f"covariates {model.get_params()['formula']}")
+    if by is not None:
+        facts.append(f"each level of {by} by itself")
+    source = f"{type(model).__name__}{cited} in gp4c {__version__}"
+    bands, _, _ = model.band_text().partition(". ")
+    return f"Estimates are from {source}: {', '.join(facts)}." + (
+        f" {bands.rstrip('.')}." if bands else ""
+    )
+
+
+def citation() -> str:
+    """BibTeX entries to cite: the paper whose model this is, and this version of the software.
+
+    Examples
+    --------
+    >>> import gp4c
+    >>> print(gp4c.citation().splitlines()[0])
+    @inproceedings{ding2018gp4c,
+    """
+    return f"{BIBTEX}\n\n{SOFTWARE}"
 
 
 def method_paragraph(model: PanelEstimator, by: str | None = None) -> str:

@@ -61,14 +61,18 @@ def add_table(document: Document, table: Table) -> None:
     """Append a table with its caption and notes."""
     from docx.shared import Pt
 
-    add_caption(document, "Table", f"{table.title}. {table.caption}".strip())
+    if table.title:
+        add_caption(document, "Table", f"{table.title}. {table.caption}".strip())
     wide = len(table.columns)
     right = [table.is_numeric(k) for k in range(wide)]
     grid = document.add_table(rows=0, cols=wide)
-    _add_row(grid, list(table.columns), right)
+    if any(table.columns):
+        _add_row(grid, list(table.columns), right)
     for row in table.rows:
         _add_row(grid, list(row), right)
-    _rule(grid)
+    _rule(grid, with_head=any(table.columns))
+    if not table.notes:
+        document.add_paragraph()
     for note in table.notes:
         _small(document.add_paragraph(plain(note)), _NOTE).paragraph_format.space_after = Pt(2)
 
@@ -112,16 +116,21 @@ def _add_row(grid: WordTable, texts: list[str], right: list[bool]) -> None:
             paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
 
 
-def _rule(grid: WordTable) -> None:
+def _rule(grid: WordTable, with_head: bool) -> None:
     """Lines above and below the table and under its head, which is repeated on every page."""
     from docx.oxml import OxmlElement
 
-    first = grid.rows[0]
-    first._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
-    for cell in first.cells:
-        _lines(cell, {"top": _THICK, "bottom": _THIN})
-    for cell in grid.rows[-1].cells:
-        _lines(cell, {"bottom": _THICK})
+    first, last = grid.rows[0], grid.rows[-1]
+    if with_head:
+        first._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))
+    for row in {id(first._tr): first, id(last._tr): last}.values():
+        sides = {"top": _THICK} if row is first else {}
+        if row is first and with_head:
+            sides["bottom"] = _THIN
+        if row is last or first._tr is last._tr:
+            sides["bottom"] = _THICK
+        for cell in row.cells:
+            _lines(cell, sides)
 
 
 def _lines(cell: _Cell, sides: dict[str, int]) -> None:

@@ -1,0 +1,1 @@
+"""Commands about gp4c itself: its data sets, its paper, what to cite."""
