@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import NamedTuple
+
 
 class GP4CError(Exception):
     """Base class of every error that gp4c raises on purpose."""
 
 
+class RowProblem(NamedTuple):
+    """A rule that rows of a table break: the sentence, the rows from 0, and their names."""
+
+    sentence: str
+    rows: tuple[int, ...] = ()
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.sentence} ({self.where})" if self.where else self.sentence
+
+
 class PanelDataError(GP4CError, ValueError):
-    """The data break a rule; the message names the rule, the value and the row."""
+    """The data break a rule; the message names the rule, the value and the row.
+
+    Attributes
+    ----------
+    problems : tuple of RowProblem
+        One by one, up to a hundred of each rule, where the message has only the first five.
+    """
+
+    def __init__(self, message: str = "", problems: Iterable[RowProblem] = ()) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
 
 
 class OutsideWindowError(GP4CError, ValueError):

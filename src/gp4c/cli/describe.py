@@ -51,7 +51,7 @@ def describe(
     """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
-    panel = read_source(file, table)
+    panel = read_source(file, table, say=as_csv or by is not None)
     summary = panel.summary()
     shown = summary if by is None else panel.table(by)
     if as_json:

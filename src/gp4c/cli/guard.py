@@ -20,8 +20,8 @@ from gp4c.plain import printable
 USER_ERROR = 2
 # arguments of the library that have an option of the same name, where a message advises them
 _ARGUMENT = re.compile(
-    r"(read_panel takes|pass|with|such as|of visits|\.\.\.,) "
-    r"(subject|start|stop|count|time|exposure|usage|end|delimiter|decimal|encoding)="
+    r"(read_panel takes|pass|with|such as|of visits|takes no|needs|say|or|\.\.\.,) "
+    r"(subject|start|stop|count|time|exposure|usage|end|delimiter|decimal|encoding|sheet|table|query)="
 )
 
 
@@ -65,8 +65,8 @@ def _interruptible() -> Iterator[None]:
 
 def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
-    message = message.replace("; found origin=0.0", "").replace("origin=None", "--origin first")
-    message = message.replace(" origin=", " --origin ").replace("since_entry=True", "--since-entry")
+    message = message.replace(" origin=", " --origin ")
+    message = message.replace("day_first=True or day_first=False", "--day-first or --month-first")
     message = message.replace('missing="drop" (--drop-missing)', "--drop-missing")
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message

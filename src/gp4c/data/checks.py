@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.exceptions import PanelDataError
+from gp4c.exceptions import PanelDataError, RowProblem
 
 if TYPE_CHECKING:
     from gp4c.data.subjects import FloatArray, IntArray
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 #: a number of Python or NumPy
 Number: TypeAlias = "int | float | np.integer | np.floating"
 
-#: problems listed in one message; the rest are counted
-SHOWN = 5
+#: problems listed in one message, and kept for those who ask; the rest are counted
+SHOWN, KEPT = 5, 100
 #: integers up to here are exact in double precision
 LARGEST_EXACT = 2**53
 #: times, windows and exposures are refused beyond these: sums and products of a few of them must
@@ -54,7 +54,7 @@ class Problems:
         """Record the rows of a mask; ``value(row)`` says what was found there."""
         rows = np.flatnonzero(bad)
         self._total += len(rows)
-        for row in rows[:SHOWN].tolist():
+        for row in rows[:KEPT].tolist():
             self._found.append((row, (row,), f"{rule}; {value(row)}" if value else rule))
 
     def relocated(self, rows: NDArray[np.intp]) -> Problems:
@@ -74,11 +74,17 @@ class Problems:
         """Raise :class:`PanelDataError` if anything was recorded, first rows first."""
         if not self._total:
             return
-        first = sorted(self._found, key=lambda item: item[0])[:SHOWN]
-        lines = [f"{sentence} ({self._locate(rows)})" for _, rows, sentence in first]
+        first = sorted(self._found, key=lambda item: item[0])[:KEPT]
+        found = [RowProblem(sentence, rows, self._locate(rows)) for _, rows, sentence in first]
+        lines = [str(problem) for problem in found[:SHOWN]]
         if self._total > len(lines):
             lines.append(f"and {self._total - len(lines)} more")
-        raise PanelDataError("\n".join(lines))
+        raise PanelDataError("\n".join(lines), found)
+
+    def fail(self, rows: Sequence[int], sentence: str) -> NoReturn:
+        """Raise at once: nothing after this problem could be understood."""
+        problem = RowProblem(sentence, tuple(rows), self._locate(rows))
+        raise PanelDataError(str(problem), [problem])
 
 
 class _Relocated(Problems):
@@ -92,8 +98,8 @@ class _Relocated(Problems):
         self, bad: NDArray[np.bool_], rule: str, value: Callable[[int], str] | None = None
     ) -> None:
         positions = np.flatnonzero(bad)
-        self._target.hide(max(len(positions) - SHOWN, 0))
-        for k in positions[:SHOWN].tolist():
+        self._target.hide(max(len(positions) - KEPT, 0))
+        for k in positions[:KEPT].tolist():
             self._target.add([int(self._rows[k])], f"{rule}; {value(k)}" if value else rule)
 
 
@@ -202,6 +208,24 @@ def resolving_window(
             f"{shown_interval(start[row], stop[row])}{where}"
         )
     return t0, t1
+
+
+def within_rounding(
+    window: tuple[float, float] | None, start: FloatArray, stop: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Times that exceed a window by no more than rounding, set to its ends.
+
+    The window (0, 60) has room for an interval that ends at 60.00000000000002: sums and units of
+    time leave such digits.
+    """
+    if window is None:
+        return start, stop
+    low, high = window
+    slack = SHORTEST_SHARE * max(abs(low), abs(high))
+    if not np.isfinite(slack):
+        return start, stop
+    start = np.where((start < low) & (start >= low - slack), low, start)
+    return start, np.where((stop > high) & (stop <= high + slack), high, stop)
 
 
 def check_total(count: IntArray) -> None:

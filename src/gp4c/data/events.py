@@ -67,6 +67,7 @@ class RecurrentEvents(SubjectData):
         subjects: Sequence[Hashable] = (),
         time_unit: str | None = None,
         origin: Moment | None = None,
+        day_first: bool | None = None,
     ) -> Self:
         """Event histories from a table with one row per event.
 
@@ -83,7 +84,7 @@ class RecurrentEvents(SubjectData):
             Instead of ``window``: columns with the subject's observation window.
         subjects : sequence of labels, optional
             Further subjects observed on the common window, without events.
-        time_unit, origin
+        time_unit, origin, day_first
             As in :meth:`PanelCounts.from_frame`; time 0 of dates is the earliest start of a
             window, or the earliest event if windows are not dates.
 
@@ -108,6 +109,7 @@ class RecurrentEvents(SubjectData):
             subjects=subjects,
             time_unit=time_unit,
             origin=origin,
+            day_first=day_first,
         )
         return cls._from_arrays(**fields)
 
@@ -180,12 +182,16 @@ class RecurrentEvents(SubjectData):
 
     def with_window(self, window: Window) -> Self:
         """Return the same data on another window, which must contain every subject's own."""
-        from gp4c.data.checks import check_window
+        from gp4c.data.checks import check_window, within_rounding
         from gp4c.data.timeaxis import TimeAxis
 
         numbers = TimeAxis(self.time_unit, self.time_origin).window(window)
+        start, stop = within_rounding(numbers, self.start, self.stop)
         return self._like(
-            window=check_window(numbers, float(self.start.min()), float(self.stop.max()))
+            start=start,
+            stop=stop,
+            time=within_rounding(numbers, self.time, self.time)[1],
+            window=check_window(numbers, float(start.min()), float(stop.max())),
         )
 
     def to_panel(self, visits: Visits) -> PanelCounts:

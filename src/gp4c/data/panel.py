@@ -96,6 +96,7 @@ class PanelCounts(SubjectData):
         time_unit: str | None = None,
         origin: Moment | None = None,
         missing: str = "error",
+        day_first: bool | None = None,
     ) -> PanelCounts:
         """Panel from a table with one row per subject and interval.
 
@@ -127,6 +128,9 @@ class PanelCounts(SubjectData):
         missing : {"error", "drop"}
             ``"drop"`` leaves out intervals without a count, as gaps, and notes how many; an
             interval may then lack some of several types.
+        day_first : bool, optional
+            Order of day and month in dates such as 1/2/2024; by default all rows together must
+            tell, and a table in which none tells is refused.
 
         Returns
         -------
@@ -146,6 +150,7 @@ class PanelCounts(SubjectData):
             return fields_from_intervals(
                 table, names=names, exposure=exposure, usage=usage, end=end, clock=clock,
                 window=window, time_unit=time_unit, origin=origin, missing=missing,
+                day_first=day_first,
             )  # fmt: skip
 
         names = {"subject": subject, "start": start, "stop": stop}
@@ -170,7 +175,8 @@ class PanelCounts(SubjectData):
         window: Window | None = None,
         time_unit: str | None = None,
         missing: str = "error",
-        sort: bool = False,
+        sort: bool = True,
+        day_first: bool | None = None,
     ) -> PanelCounts:
         """Panel from a table with one row per subject and visit.
 
@@ -184,20 +190,21 @@ class PanelCounts(SubjectData):
             Column of types of events, as in :meth:`from_frame`.
         origin : number, date, column name or None
             Where a subject's first interval starts. A visit at the origin itself, with count 0,
-            closes no interval. None: at the subject's first visit.
+            closes no interval. None, and the default where times are dates: at the subject's first
+            visit, which then must have count 0.
         cumulative : bool
             Counts are totals so far.
         since_entry : bool
             Count time from each subject's entry: the origin, or its first visit.
         exposure : str, optional
             Column of units at risk since the last visit.
-        usage, end, clock, window, time_unit
+        usage, end, clock, window, time_unit, day_first
             As in :meth:`from_frame`.
         missing : {"error", "drop"}
             ``"drop"``: a visit without a count leaves a gap; without a total (``cumulative``) it
             is ignored, so that its interval joins the next.
         sort : bool
-            Accept a subject's visits in any order. By default visit times that do not increase
+            Visits may come in any order. False: visit times that do not increase within a subject
             are taken for a mistake in the data.
 
         Returns
@@ -211,7 +218,7 @@ class PanelCounts(SubjectData):
             return fields_from_visits(
                 table, names=names, exposure=exposure, usage=usage, end=end, clock=clock,
                 origin=origin, cumulative=cumulative, since_entry=since_entry, sort=sort,
-                window=window, time_unit=time_unit, missing=missing,
+                window=window, time_unit=time_unit, missing=missing, day_first=day_first,
             )  # fmt: skip
 
         names = {"subject": subject, "time": time}
@@ -390,11 +397,12 @@ class PanelCounts(SubjectData):
 
     def with_window(self, window: Window) -> Self:
         """Return the same data on another window, which must contain every interval."""
-        from gp4c.data.checks import resolving_window
+        from gp4c.data.checks import resolving_window, within_rounding
         from gp4c.data.timeaxis import TimeAxis
 
         times = TimeAxis(self.time_unit, self.time_origin).window(window)
-        return self._like(window=resolving_window(times, self.start, self.stop))
+        start, stop = within_rounding(times, self.start, self.stop)
+        return self._like(start=start, stop=stop, window=resolving_window(times, start, stop))
 
     def summary(self) -> PanelSummary:
         """Count what there is: prints as a table, ``to_frame()`` gives it as one."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.data.checks import LARGEST_SIZE, Problems
+from gp4c.data.checks import LARGEST_SIZE, Problems, shown_number
 from gp4c.data.subjects import FloatArray
 from gp4c.data.tables.columns import (
     BoolArray,
@@ -22,6 +22,7 @@ from gp4c.data.tables.columns import (
     parse_numbers,
     shown_cell,
 )
+from gp4c.data.tables.date_texts import OrderEvidence, as_iso, both_readings
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -43,9 +44,9 @@ MICROSECONDS = {
     "months": 365.25 / 12 * 86400e6,
     "years": 365.25 * 86400e6,
 }
-#: 1/2/2024 is another day in another country, 1.2.2024 is not
 _ISO = re.compile(r"\d{4}-\d\d-\d\d")
-_DOTTED = re.compile(r"(\d\d?)\.(\d\d?)\.(\d{4})( \d\d:\d\d(?::\d\d)?|)", re.ASCII)
+#: whole numbers that may be dates, written year, month, day without a mark
+_FIRST_COMPACT, _LAST_COMPACT = 19000101, 21001231
 #: units that need the time of the day
 _SHORT = ("seconds", "minutes", "hours")
 
@@ -71,11 +72,12 @@ class HasTimeAxis(Protocol):
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """How the table's times became numbers."""
+    """How the table's times became numbers; `day_first` is the order in dates such as 1/2/2024."""
 
     unit: str | None = None
     origin: pd.Timestamp | np.datetime64 | str | None = None
     notes: tuple[str, ...] = ()
+    day_first: bool | None = None
 
     @classmethod
     def of(cls, model: HasTimeAxis) -> TimeAxis:
@@ -87,7 +89,7 @@ class TimeAxis:
         if isinstance(value, str | dt.date | np.datetime64):
             if self.origin is None or self.unit not in MICROSECONDS:
                 raise PanelDataError(f"the data's times are numbers, not dates; found {value!r}")
-            since = as_moment(value) - as_moment(self.origin)
+            since = as_moment(value, self.day_first) - as_moment(self.origin)
             return float(since / np.timedelta64(1, "us")) / MICROSECONDS[self.unit]
         try:
             return float(value)
@@ -114,6 +116,21 @@ class TimeAxis:
             return None
         return str(np.datetime64(moment, "us").astype(f"datetime64[{step}]")).replace("T", " ")
 
+    def shown(self, value: float) -> str:
+        """A time for messages: a date (with the minute unless it is midnight), or a number."""
+        whole = self.date(value)
+        if whole is None or self.unit is None:
+            return shown_number(value)
+        if self.unit in _SHORT or self.number(whole) == value:
+            return whole
+        return TimeAxis("minutes", self.origin).date(
+            float(value) * MICROSECONDS[self.unit] / MICROSECONDS["minutes"]
+        ) or shown_number(value)
+
+    def shown_interval(self, start: float, stop: float) -> str:
+        """An interval for messages."""
+        return f"({self.shown(start)}, {self.shown(stop)}]"
+
     @property
     def words(self) -> str | None:
         """The unit of time and since when, such as ``months since 2022-01-04``; None if neither."""
@@ -133,16 +150,20 @@ class TimeAxis:
         return self.number(low), self.number(high)
 
 
-def as_moment(value: Moment) -> np.datetime64:
+def as_moment(value: Moment, day_first: bool | None = None) -> np.datetime64:
     """Read a date or timestamp, time zones converted to UTC."""
     import pandas as pd
 
-    value = _from_dots(value)
+    if isinstance(value, str) and day_first is None and (text := OrderEvidence.of([value]).open):
+        raise PanelDataError(f"a date must have one meaning; {both_readings(text)}")
+    read: Any = as_iso(value, True if day_first is None else day_first)
+    if read == value and day_first is None:
+        read = as_iso(value, False)  # 1/31/2024 has one meaning
     try:
-        moment: Any = pd.Timestamp(value)
+        moment: Any = pd.Timestamp(read)
     except (TypeError, ValueError):
         moment = pd.NaT
-    if moment is pd.NaT or (isinstance(value, str) and not _ISO.match(value)):
+    if moment is pd.NaT or (isinstance(read, str) and not _ISO.match(read)):
         raise PanelDataError(f"not a date: {value!r}; dates are written year-month-day")
     if moment.tzinfo is not None:
         moment = moment.tz_convert("UTC").tz_localize(None)
@@ -166,8 +187,8 @@ class _Cells:
         return bool((self.missing | self.unreadable).all())
 
 
-def _parse(column: Column) -> _Cells:
-    """Read one column of times; text and objects are numbers or ISO dates, whichever fits more."""
+def _parse(column: Column, day_first: bool | None = None) -> _Cells:
+    """Read one column of times; text and objects are numbers or dates, whichever fits more."""
     import pandas as pd
 
     kind = pd.api.types
@@ -182,21 +203,31 @@ def _parse(column: Column) -> _Cells:
         "number", numbers.values, numbers.missing, numbers.unreadable, numbers.too_large
     )
     if not numbers.unreadable.any() or kind.is_bool_dtype(column.dtype):
-        return as_numbers
+        compact = _compact_dates(numbers)
+        return as_numbers if compact is None else _dates(compact, numbers.missing)
     missing = missing_cells(column)
     cells = column.astype(object)
     datelike = cells.map(lambda cell: isinstance(cell, str | dt.date)).to_numpy(dtype=bool)
     texts = cells.where(datelike & ~missing, None)
     as_dates = _dates(_parse_iso(texts), missing)
     if as_dates.unreadable.any():
-        as_dates = _dates(_parse_iso(texts.map(_from_dots)), missing)
+        iso = {cell: as_iso(cell, day_first) for cell in texts.dropna().unique()}
+        as_dates = _dates(_parse_iso(texts.map(iso)), missing)
     return as_dates if as_dates.unreadable.sum() < as_numbers.unreadable.sum() else as_numbers
 
 
-def _from_dots(cell: Any) -> Any:
-    """Write 31.01.2024 as ISO text: dates with dots are day, month, year wherever they are used."""
-    found = _DOTTED.fullmatch(cell.strip()) if isinstance(cell, str) else None
-    return cell if found is None else f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}{found[4]}"
+def _compact_dates(numbers: Numbers) -> Column | None:
+    """Dates from whole numbers such as 20240131, if every one is a day; else None."""
+    import pandas as pd
+
+    values = numbers.values[~numbers.missing]
+    if not len(values) or values.min() < _FIRST_COMPACT or values.max() > _LAST_COMPACT:
+        return None
+    if np.any(values != np.floor(values)):
+        return None
+    texts = pd.Series(numbers.values).map(lambda value: f"{value:.0f}", na_action="ignore")
+    found = pd.to_datetime(texts, format="%Y%m%d", errors="coerce")
+    return None if bool((found.isna().to_numpy() & ~numbers.missing).any()) else found
 
 
 def _parse_iso(texts: Column) -> Column:
@@ -233,6 +264,7 @@ def read_times(
     zero: str | None = None,
     names: Mapping[str, str] | None = None,
     optional: Collection[str] = (),
+    day_first: bool | None = None,
 ) -> tuple[dict[str, FloatArray], TimeAxis]:
     """Read columns of times on one axis.
 
@@ -252,6 +284,8 @@ def read_times(
         Column name of each role, for messages.
     optional : collection of str
         Roles whose cells may be missing.
+    day_first : bool, optional
+        The order in dates such as 1/2/2024; without it the columns together must tell.
 
     Returns
     -------
@@ -259,8 +293,11 @@ def read_times(
         NaN where a cell was flagged.
     axis : TimeAxis
     """
-    cells = {name: _parse(column) for name, column in columns.items()}
-    axis = _axis(cells, time_unit, origin, zero)
+    named = {role if names is None else names[role]: column for role, column in columns.items()}
+    day_first, said = _order_of_days(problems, named, day_first)
+    cells = {name: _parse(column, day_first) for name, column in columns.items()}
+    axis = _axis(cells, time_unit, origin, zero, day_first)
+    axis = replace(axis, notes=(*said, *axis.notes))
     times = {name: _on_axis(cell, axis) for name, cell in cells.items()}
     for role, cell in cells.items():
         name = role if names is None else names[role]
@@ -280,8 +317,60 @@ def read_times(
     return times, axis
 
 
+def _order_of_days(
+    problems: Problems, columns: Mapping[str, Column], given: bool | None
+) -> tuple[bool | None, list[str]]:
+    """Whether days come first in dates such as 1/2/2024, by all columns, and what to say of it."""
+    import pandas as pd
+
+    found: dict[str, tuple[str, str]] = {}
+    for name, column in columns.items():
+        texts = column.dtype == object or pd.api.types.is_string_dtype(column.dtype)
+        if not texts and not isinstance(column.dtype, pd.CategoricalDtype):
+            continue
+        evidence = OrderEvidence.of(column.dropna().unique())
+        for kind in ("day", "month", "open", "short_year"):
+            if (text := getattr(evidence, kind)) is not None:
+                found.setdefault(kind, (name, text))
+    notes = []
+    if "short_year" in found:
+        notes.append("years of two digits: 69 to 99 are 1969 to 1999, 00 to 68 are 2000 to 2068")
+    if given is not None:
+        return given, notes
+    if "day" in found and "month" in found:
+        (one, first), (two, second) = found["day"], found["month"]
+        rows = [_row_of(columns[one], first), _row_of(columns[two], second)]
+        problems.fail(
+            rows,
+            f"dates must have one order of day and month; {first!r} in {one!r} has the day first, "
+            f"{second!r} in {two!r} the month",
+        )
+    if "day" in found or "month" in found:
+        is_day = "day" in found
+        name, text = found["day" if is_day else "month"]
+        order = "day/month/year" if is_day else "month/day/year"
+        return is_day, [f"dates are {order}: {text!r} in {name!r} has no other meaning", *notes]
+    if "open" in found:
+        name, text = found["open"]
+        problems.fail(
+            [_row_of(columns[name], text)],
+            f"the dates in {name!r} can be read in two ways, and no row tells which: "
+            f"{both_readings(text)}; pass day_first=True or day_first=False",
+        )
+    return None, notes
+
+
+def _row_of(column: Column, text: str) -> int:
+    """The first row with a text."""
+    return int(np.flatnonzero(column.astype(object).to_numpy() == text)[0])
+
+
 def _axis(
-    cells: Mapping[str, _Cells], time_unit: str | None, origin: Moment | None, zero: str | None
+    cells: Mapping[str, _Cells],
+    time_unit: str | None,
+    origin: Moment | None,
+    zero: str | None,
+    day_first: bool | None = None,
 ) -> TimeAxis:
     """Choose the axis; numbers, dates and durations do not mix."""
     kinds = {cell.kind for cell in cells.values() if not cell.empty} or {"number"}
@@ -293,7 +382,10 @@ def _axis(
         raise PanelDataError(f"origin is for times given as dates; found {origin!r}")
     if kind == "number":
         return TimeAxis(None if time_unit is None else str(time_unit))
-    return _calendar_axis(kind, cells, time_unit, origin, zero)
+    axis = _calendar_axis(
+        kind, cells, time_unit, None if origin is None else as_moment(origin, day_first), zero
+    )
+    return replace(axis, day_first=day_first)
 
 
 def _on_axis(cell: _Cells, axis: TimeAxis) -> FloatArray:
@@ -311,7 +403,7 @@ def _calendar_axis(
     kind: str,
     cells: Mapping[str, _Cells],
     time_unit: str | None,
-    origin: Moment | None,
+    origin: np.datetime64 | None,
     zero: str | None,
 ) -> TimeAxis:
     """Choose unit and origin for dates or durations, and say so."""
@@ -322,7 +414,7 @@ def _calendar_axis(
         note = f"durations were converted to {unit}"
         return TimeAxis(unit, None, (note,) if time_unit is None else ())
     if origin is not None:
-        moment = as_moment(origin)
+        moment = origin
     else:
         chosen = [cell for name, cell in cells.items() if zero in (None, name)]
         earliest = [

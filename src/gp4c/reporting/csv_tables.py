@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
-from gp4c.data.tables.spreadsheet_guard import guarded
+from gp4c.data.tables.formats.spreadsheet_guard import guarded
 
 if TYPE_CHECKING:
     import os

@@ -88,21 +88,26 @@ def test_a_spreadsheet_from_another_country(workplace):
     line = "describe p.csv --subject Pumpe --time Datum --count Ausfälle"
     refused = run(line)
     assert refused.exit_code == 2
-    assert "pass its encoding, such as --encoding 'latin-1'" in refused.stderr
-    line += " --encoding latin-1"
-    assert "pass --delimiter ';'" in run(line).stderr
-    line += " --delimiter ';' --decimal ,"
-    assert "or --origin first for each subject's first visit" in run(line).stderr
-    done = run(f"{line} --origin 2023-12-31 --exposure Last --time-unit days")
-    assert done.exit_code == 0, done.output
-    assert number_after("exposure", done.stdout) == 1.5 * (1 + 60) + 0.5 * 32
     # what was found at a visit that only starts the observation belongs to no interval
-    assert "must have count 0; subject B has 1" in run(f"{line} --origin first").stderr
+    assert "subject B has 1 event at 2024-02-01: pass --origin a date or --origin 'column of " in (
+        refused.stderr
+    )
+    line += " --origin 2023-12-31 --exposure Last --time-unit days"
+    for more in ("", " --encoding latin-1 --delimiter ';' --decimal ,"):
+        done = run(line + more)
+        assert done.exit_code == 0, done.output
+        assert number_after("exposure", done.stdout) == 1.5 * (1 + 60) + 0.5 * 32
+        found = "cells are separated by semicolons; decimals are marked by commas; the text is not"
+        assert (found in " ".join(done.stdout.split())) == (more == "")
 
 
 def test_dates_of_another_country_are_explained(workplace):
-    (workplace / "p.csv").write_text("id,from,to,n\n1,01/02/2024,03/04/2024,1\n")
-    assert "dates are written year-month-day" in run("describe p.csv").stderr
+    (workplace / "p.csv").write_text("id,from,to,n\n1,01/02/2024,05/04/2024,1\n")
+    said = run("describe p.csv").stderr
+    assert "'01/02/2024' is 1 February 2024 with the day first and 2 January 2024 with the" in said
+    assert "pass --day-first or --month-first (line 2)" in said
+    for flag, days in (("--day-first", 64), ("--month-first", 123)):
+        assert number_after("time observed", run(f"describe p.csv {flag}").stdout) == days
     # dots are day, month, year in every country that uses them
     (workplace / "p.csv").write_text("id,from,to,n\n1,01.02.2024,3.4.2024,1\n")
     done = run("describe p.csv --window 1.2.2024 1.5.2024")
@@ -114,8 +119,8 @@ def test_dates_of_another_country_are_explained(workplace):
 def test_time_since_entry(workplace):
     rows = "id,date,n a,05.01.2024,0 a,15.01.2024,2 a,04.02.2024,1 b,01.03.2024,0 b,31.03.2024,4"
     (workplace / "v.csv").write_text(rows.replace(" ", "\n"))
-    line = "describe v.csv --time date"
-    assert "--since-entry counts time from there" in run(line).stderr
+    line = "describe v.csv"
+    assert "Note: each subject is observed from its first visit on" in run(line).stdout
     done = run(f"{line} --since-entry")
     assert done.exit_code == 0, done.stderr
     assert "(0, 30)" in done.stdout
@@ -198,9 +203,9 @@ def test_columns_that_are_not_recognised_are_named_at_once(workplace):
         "there are 'von', 'bis', 'Anzahl'; say which they are with --start ..., --stop ..., "
         "--count ... (in a table of visits --time ... in place of start and stop)\n"
     )
-    (workplace / "g.csv").write_text("Patient,Datum,month,Anzahl\n1,0,3,2\n")
+    (workplace / "g.csv").write_text("Patient,Datum,visit,Anzahl\n1,0,3,2\n")
     assert run("describe g.csv").stderr.endswith(
-        "for a table of visits pass --time 'month', else say which they are with --start ..., "
+        "for a table of visits pass --time 'visit', else say which they are with --start ..., "
         "--stop ..., --count ...\n"
     )
 

@@ -294,7 +294,7 @@ def test_concat_refuses_what_does_not_fit_together(panel):
     other = gp4c.PanelCounts.from_frame(small_table(), time_unit="weeks")
     with pytest.raises(PanelDataError, match="agree in time unit and origin; found 'months'"):
         gp4c.PanelCounts.concat([panel, other])
-    with pytest.raises(PanelDataError, match="must not occur twice; subject a has"):
+    with pytest.raises(PanelDataError, match="duplicate rows must be left out; subject a has"):
         gp4c.PanelCounts.concat([panel, panel])
 
 

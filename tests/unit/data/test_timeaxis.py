@@ -144,7 +144,16 @@ def test_times_that_cannot_be_read(data, options, message):
         gp4c.PanelCounts.from_frame(data, **options)
 
 
-@pytest.mark.parametrize("text", ["31.02.2024", "1/2/2024", "", "now", "20240131", "1.2.24"])
+def test_a_date_of_the_user_has_one_meaning():
+    axis = TimeAxis("days", pd.Timestamp("2024-01-01"))
+    assert axis.number("31/1/2024") == axis.number("1/31/2024") == axis.number("31JAN2024") == 30
+    with pytest.raises(PanelDataError, match="1 February 2024 with the day first and 2 January"):
+        axis.number("1/2/2024")
+    assert TimeAxis("days", pd.Timestamp("2024-01-01"), day_first=True).number("1/2/2024") == 31
+    assert TimeAxis("days", pd.Timestamp("2024-01-01"), day_first=False).number("1/2/2024") == 1
+
+
+@pytest.mark.parametrize("text", ["31.02.2024", "", "now", "20240131", "31/31/2024"])
 def test_a_date_of_the_user_is_written_year_month_day(text):
     with pytest.raises(PanelDataError, match="dates are written year-month-day"):
         TimeAxis("days", pd.Timestamp("2024-01-01")).number(text)

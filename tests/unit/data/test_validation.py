@@ -87,7 +87,8 @@ def test_complex_numbers_are_no_counts():
 def test_the_same_interval_twice():
     table = {"subject": ["p", "q", "p"], "start": [0, 0, 0], "stop": [1, 1, 1], "count": [1, 1, 2]}
     assert message_of(table) == (
-        "the same subject and interval must not occur twice; subject p has (0, 1] (rows 0 and 2)"
+        "duplicate rows with different counts must be put right; subject p has (0, 1] with counts "
+        "1 and 2 (rows 0 and 2)"
     )
 
 

@@ -22,9 +22,10 @@ FilesArgument: TypeAlias = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE...",
-        help="CSV (also gzipped) or Parquet file, - for standard input, "
-        "or the name of a data set that comes with gp4c. Several Parquet files, a folder, "
-        "a pattern or an address (s3://...) are one table, read in parts.",
+        help="Text (CSV and the like), Excel, SAS, SPSS, Stata, Parquet, Feather, JSON, DuckDB or "
+        "SQLite file, - for standard input, or the name of a data set that comes with gp4c. "
+        "Several Parquet files, a folder, a pattern or an address (s3://...) are one table, read "
+        "in parts.",
     ),
 ]
 SchedulerOption: TypeAlias = Annotated[
@@ -41,7 +42,7 @@ PATIENCE = 20
 #: options of a table that make sense only for a file that is read whole
 _WHOLE = (
     "origin", "time", "cumulative", "since_entry", "delimiter", "decimal", "encoding", "by",
-    "formula", "usage", "end", "clock",
+    "formula", "usage", "end", "clock", "day_first", "sheet", "table", "query",
 )  # fmt: skip
 
 

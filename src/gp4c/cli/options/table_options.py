@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from gp4c.cli.options.grouped import grouped
+from gp4c.plain import printable
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -30,8 +31,8 @@ FileArgument: TypeAlias = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="CSV (also gzipped) or Parquet file, - for standard input, "
-        "or the name of a data set that comes with gp4c.",
+        help="Text (CSV and the like), Excel, SAS, SPSS, Stata, Parquet, Feather, JSON, DuckDB or "
+        "SQLite file, - for standard input, or the name of a data set that comes with gp4c.",
     ),
 ]
 SubjectOption: TypeAlias = Annotated[
@@ -79,7 +80,7 @@ CumulativeOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--cumulative",
-        help="With --time: counts are totals since the beginning.",
+        help="Of visits: counts are totals since the beginning.",
         rich_help_panel=_READING,
     ),
 ]
@@ -87,15 +88,15 @@ SinceEntryOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--since-entry",
-        help="With --time: count time from each subject's first visit, or from --origin.",
+        help="Of visits: count time from each subject's first visit, or from --origin.",
         rich_help_panel=_READING,
     ),
 ]
 OriginOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="With --time: where first intervals start. A time or date, 0 if absent; a column of "
-        "entry times; or first, for each subject's first visit.",
+        help="Of visits: where first intervals start. A time or date; a column of entry times; or "
+        "first, for each subject's first visit. If absent 0, with dates first.",
         rich_help_panel=_READING,
     ),
 ]
@@ -119,16 +120,35 @@ DropMissingOption: TypeAlias = Annotated[
         rich_help_panel=_READING,
     ),
 ]
+DayFirstOption: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(
+        "--day-first/--month-first",
+        help="Order in dates such as 1/2/2024, if no row of the table tells.",
+        rich_help_panel=_READING,
+    ),
+]
+SheetOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Sheet of a workbook.", rich_help_panel=_READING)
+]
+TableNameOption: TypeAlias = Annotated[
+    str | None, typer.Option("--table", help="Table of a database.", rich_help_panel=_READING)
+]
+QueryOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(metavar="SQL", help="SELECT statement for a database.", rich_help_panel=_READING),
+]
 DelimiterOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Between cells of a CSV file.", rich_help_panel=_READING)
+    str | None,
+    typer.Option(help="Between cells of a text file; found if absent.", rich_help_panel=_READING),
 ]
 DecimalOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Decimal mark of a CSV file, a point if absent.", rich_help_panel=_READING),
+    typer.Option(help="Decimal mark of a text file; found if absent.", rich_help_panel=_READING),
 ]
 EncodingOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Of a CSV file, UTF-8 if absent; e.g. latin-1.", rich_help_panel=_READING),
+    typer.Option(help="Of a text file, e.g. latin-1; found if absent.", rich_help_panel=_READING),
 ]
 
 
@@ -151,6 +171,10 @@ class TableOptions:
     time_unit: TimeUnitOption = None
     window: WindowOption = None
     drop_missing: DropMissingOption = False
+    day_first: DayFirstOption = None
+    sheet: SheetOption = None
+    table: TableNameOption = None
+    query: QueryOption = None
     delimiter: DelimiterOption = None
     decimal: DecimalOption = None
     encoding: EncodingOption = None
@@ -174,7 +198,7 @@ class TableOptions:
 takes_table = grouped("table", TableOptions)
 
 
-def read_source(source: str, table: TableOptions) -> PanelCounts:
+def read_source(source: str, table: TableOptions, say: bool = True) -> PanelCounts:
     """Read a panel from a file, standard input or the data sets that come with gp4c.
 
     Parameters
@@ -183,7 +207,10 @@ def read_source(source: str, table: TableOptions) -> PanelCounts:
         Path, ``-`` or name of a data set; a file of that name comes first.
     table : TableOptions
         Those of a data set are its own.
+    say : bool
+        Print what was decided while reading, on stderr.
     """
+    from gp4c.cli.guard import in_options
     from gp4c.data.datasets.bundled import list_datasets, load_dataset
     from gp4c.data.tables.readers import read_panel
 
@@ -196,7 +223,11 @@ def read_source(source: str, table: TableOptions) -> PanelCounts:
     if "origin" in options:
         options["origin"] = _origin(options["origin"])
     file: Any = sys.stdin.buffer if source == "-" else source
-    return read_panel(file, missing=table.missing, **options)
+    panel = read_panel(file, missing=table.missing, **options)
+    if say:
+        for note in panel.notes:
+            typer.echo(f"gp4c: note: {in_options(printable(note))}", err=True)
+    return panel
 
 
 def _origin(text: str) -> str | float | None:

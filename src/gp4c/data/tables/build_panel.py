@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 import numpy as np
 
 from gp4c.data.checks import (
-    SHOWN,
+    KEPT,
     Problems,
     check_choice,
     check_total,
     plural,
     resolving_window,
-    shown_interval,
+    within_rounding,
 )
 from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
@@ -84,6 +84,7 @@ def fields_from_intervals(
     usage: str | None = None,
     end: str | None = None,
     clock: str = "time",
+    day_first: bool | None = None,
 ) -> PanelFields:
     """Validate a table with one row per subject and interval.
 
@@ -92,7 +93,7 @@ def fields_from_intervals(
     table : Table
     names : dict
         Columns of the roles subject, start, stop and count.
-    exposure, window, time_unit, origin, missing, usage, end, clock
+    exposure, window, time_unit, origin, missing, usage, end, clock, day_first
         As in :meth:`PanelCounts.from_frame`.
 
     Returns
@@ -109,14 +110,16 @@ def fields_from_intervals(
     index, labels = read_labels(problems, names["subject"], table.columns[names["subject"]])
     timed = timed_columns(table, roles, ("start", "stop", "end"))
     times, axis = read_times(
-        problems, timed, time_unit, origin, zero="start", names=roles, optional=("end",)
-    )
+        problems, timed, time_unit, origin, zero="start", names=roles, optional=("end",),
+        day_first=day_first,
+    )  # fmt: skip
     count = read_counts(problems, names["count"], table.columns[names["count"]])
     weight = None
     given = exposure if usage is None else usage
     if given is not None:
         weight = read_exposure(problems, given, table.columns[given], count)
-    order = check_intervals(problems, index, labels, times["start"], times["stop"], names)
+    rows = (times["start"], times["stop"], count)
+    order = check_intervals(problems, index, labels, rows, names, axis)
     ends = None
     if end is not None:
         cells = ends_of_rows(table.columns[end], times.pop("end", None), index, times["stop"])
@@ -169,7 +172,9 @@ def assemble(
     """Sort checked rows, divide the other columns by level, and set the window."""
     axis, given_window = frame
     window = axis.window(given_window) if clock == "time" else None
-    resolving_window(window, arrays["start"], arrays["stop"], table.locate)
+    start, stop = within_rounding(window, arrays["start"], arrays["stop"])
+    arrays = {**arrays, "start": start, "stop": stop}
+    resolving_window(window, start, stop, table.locate)
     check_total(arrays["count"])
     index, labels, order = subjects
     arrays, service = _with_service(roles, subjects, arrays, ends)
@@ -269,45 +274,71 @@ def check_intervals(
     problems: Problems,
     index: IndexArray,
     labels: LabelArray,
-    start: FloatArray,
-    stop: FloatArray,
+    arrays: tuple[FloatArray, FloatArray, IntArray],
     names: dict[str, str],
+    axis: TimeAxis,
 ) -> IndexArray | None:
     """Intervals must not be empty, and those of one subject must not overlap or repeat.
+
+    Parameters
+    ----------
+    problems : Problems
+    index, labels
+        Subjects.
+    arrays : start, stop, count
+    names : dict
+        Columns by role.
+    axis : TimeAxis
+        Writes times as the user did.
 
     Returns
     -------
     order : (n_rows,) array or None
         Rows by subject and start; None if they are so already. Of use if there is no problem.
     """
+    start, stop, count = arrays
     finite = np.isfinite(start) & np.isfinite(stop)
     problems.flag(
         finite & (stop <= start),
         f"{names['stop']!r} must be greater than {names['start']!r}",
-        lambda row: f"found {shown_interval(start[row], stop[row])}",
+        lambda row: f"found {axis.shown_interval(arrays[0][row], arrays[1][row])}",
     )
     usable = finite & (stop > start) & (index >= 0)
     rows = np.arange(len(index)) if usable.all() else np.flatnonzero(usable)
     if len(rows) < len(index):
-        index, start, stop = index[rows], start[rows], stop[rows]
+        index, start, stop, count = index[rows], start[rows], stop[rows], count[rows]
     order = row_order(index, start)
     if _clashes(index, start, stop, order).any():
         order = np.lexsort((stop, start, index))
         pairs = np.flatnonzero(_clashes(index, start, stop, order))
-        problems.hide(max(len(pairs) - SHOWN, 0))
-        for pair in pairs[:SHOWN].tolist():
+        problems.hide(max(len(pairs) - KEPT, 0))
+        for pair in pairs[:KEPT].tolist():
             two = order[pair : pair + 2]
-            sentence = _clash_sentence(labels[index[two[0]]], start[two], stop[two])
+            found = (start[two], stop[two], count[two])
+            sentence = _clash_sentence(labels[index[two[0]]], found, axis)
             problems.add(sorted(rows[two].tolist()), sentence)
     return order
 
 
-def _clash_sentence(label: object, start: FloatArray, stop: FloatArray) -> str:
+def _clash_sentence(
+    label: object, arrays: tuple[FloatArray, FloatArray, IntArray], axis: TimeAxis
+) -> str:
     """Say how two intervals of a subject clash."""
-    one, two = (shown_interval(a, b) for a, b in zip(start, stop, strict=True))
-    if start[0] == start[1] and stop[0] == stop[1]:
-        return f"the same subject and interval must not occur twice; subject {label} has {one}"
-    return f"intervals of one subject must not overlap; subject {label} has {one} and {two}"
+    start, stop, count = arrays
+    one, two = (axis.shown_interval(a, b) for a, b in zip(start, stop, strict=True))
+    if start[0] != start[1] or stop[0] != stop[1]:
+        return f"intervals of one subject must not overlap; subject {label} has {one} and {two}"
+    return duplicate_sentence(f"subject {label} has {one}", count)
+
+
+def duplicate_sentence(found: str, count: IntArray) -> str:
+    """Say that two rows are duplicates, or that they disagree."""
+    if count[0] == count[1]:
+        return f"duplicate rows must be left out; {found} with count {count[0]} twice"
+    return (
+        "duplicate rows with different counts must be put right; "
+        f"{found} with counts {count[0]} and {count[1]}"
+    )
 
 
 def _clashes(
@@ -339,9 +370,10 @@ def split_covariates(
     by_subject: dict[str, pd.Series[Any]] = {}
     by_interval: dict[str, pd.Series[Any]] = {}
     notes = []
-    for name, column in table.columns.items():
+    for name in table.columns:
         if name in roles.values():
             continue
+        column = table.labelled(name)
         values = column if rows is None else column.iloc[rows]
         kept = name if name not in (*RESERVED, *roles) else f"{name}_column"
         if kept != name:

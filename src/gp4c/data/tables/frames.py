@@ -31,13 +31,31 @@ def frame_rows(rows: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length by name, and how to name a row to the user."""
+    """Columns of equal length by name, and how to name a row to the user.
+
+    Attributes
+    ----------
+    columns : dict of Series
+    n_rows : int
+    locate : callable
+        Names rows by their positions.
+    source : str
+        What the table is, in a sentence.
+    notes : tuple of str
+        What was decided while it was read.
+    titles : dict
+        What columns are called at length, in files that say so.
+    value_labels : dict
+        By column: what its values stand for.
+    """
 
     columns: dict[str, Column]
     n_rows: int
     locate: Callable[[Sequence[int]], str] = frame_rows
     source: str = "the table"
     notes: tuple[str, ...] = field(default=())
+    titles: Mapping[str, str] = field(default_factory=dict)
+    value_labels: Mapping[str, Mapping[Any, str]] = field(default_factory=dict)
 
     def take(self, rows: IndexArray) -> Table:
         """Return the table of some rows, which keep their names."""
@@ -48,6 +66,19 @@ class Table:
         columns = {name: values.iloc[rows] for name, values in self.columns.items()}
         columns = {name: values.reset_index(drop=True) for name, values in columns.items()}
         return replace(self, columns=columns, n_rows=len(rows), locate=locate)
+
+    def with_notes(self, *notes: str) -> Table:
+        """Return the table with further notes before its own."""
+        return replace(self, notes=(*notes, *self.notes))
+
+    def labelled(self, name: str) -> Column:
+        """A column with the labels of its values, if every value has one."""
+        values, labels = self.columns[name], self.value_labels.get(name)
+        if not labels:
+            return values
+        present = values.dropna()
+        named = present.map(dict(labels))
+        return values if bool(named.isna().any()) else named.reindex(values.index)
 
     def column(self, name: str, role: str | None = None) -> Column:
         """Return one column, or an error that says what there is."""

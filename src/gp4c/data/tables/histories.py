@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 
-from gp4c.data.checks import Problems, check_window, plural, shown_interval, shown_number
+from gp4c.data.checks import (
+    Problems,
+    check_window,
+    plural,
+    shown_interval,
+    shown_number,
+    within_rounding,
+)
 from gp4c.data.ordering import label_array, row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.build_panel import PanelFields, check_roles, split_covariates
@@ -51,6 +58,7 @@ def fields_from_events(
     subjects: Sequence[Hashable],
     time_unit: str | None,
     origin: Moment | None,
+    day_first: bool | None = None,
 ) -> EventFields:
     """Validate a table with one row per event.
 
@@ -59,7 +67,7 @@ def fields_from_events(
     table : Table
     names : dict
         Columns of the roles subject and time, and of start and stop if there is no ``window``.
-    window, subjects, time_unit, origin
+    window, subjects, time_unit, origin, day_first
         As in :meth:`RecurrentEvents.from_frame`.
 
     Returns
@@ -83,6 +91,7 @@ def fields_from_events(
         zero="start" if "start" in names else None,
         names=names,
         optional=("time",),
+        day_first=day_first,
     )
     problems.raise_any()
     covariates, notes = _subject_columns(table, names, index, times["time"])
@@ -94,6 +103,9 @@ def fields_from_events(
         # subjects that are only in the window or in ``subjects`` come after those of the table
         labels = _with_silent(labels, window, subjects)
         start, stop = _stated_windows(window, labels, axis)
+        if not isinstance(window, Mapping):
+            common = axis.window(window)
+            times["time"] = within_rounding(common, times["time"], times["time"])[1]
         covariates = None if covariates is None else covariates.reindex(range(len(labels)))
     _check_events(problems, index, labels, times["time"], start, stop)
     problems.raise_any()

@@ -1,45 +1,110 @@
-"""Panels from files: CSV, gzipped CSV and Parquet."""
+"""Panels from files of every kind, and what is recognised in them."""
 
 from __future__ import annotations
 
-import io
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from gp4c.data.checks import unknown_name
-from gp4c.data.tables.content import (
-    PER_BYTE,
-    PER_CELL,
-    PER_ROW,
-    check_room,
-    in_sentence,
-    read_content,
-    unzipped,
+from gp4c.data.tables.formats.content import Stream, TableFile
+from gp4c.data.tables.formats.databases import Connection, read_connection
+from gp4c.data.tables.formats.file_format import Choice, LabelColumn, read_file
+from gp4c.data.tables.frames import Table
+from gp4c.data.tables.recognition import (
+    Recognised,
+    looks_like_visits,
+    recognise_columns,
+    resolve_columns,
+    usual_columns,
 )
-from gp4c.data.tables.csvfile import read_csv_table
-from gp4c.data.tables.frames import Table, table_of
-from gp4c.exceptions import PanelDataError
+from gp4c.exceptions import PanelDataError, RowProblem
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gp4c.data.panel import PanelCounts
     from gp4c.data.timeaxis import Moment, Window
 
-#: usual column names of each role, in lower case without punctuation
-USUAL_NAMES = {
-    "subject": "subject subjectid subj id patient patientid pid unit unitid unitno serial machine "
-    "device asset participant person individual case caseid usubjid",
-    "start": "start tstart from begin left t0 time0 lower starttime startdate entry",
-    "stop": "stop tstop to end right t1 time1 upper stoptime stopdate endtime enddate exit",
-    "count": "count counts n events nevents m ncount number failures nfailures y",
-    "exposure": "exposure",
-}
-_TIME_NAMES = ("time", "t", "visit", "month", "months", "day", "days", "week", "weeks", "date")
+    #: what is read: a file, a stream, or a connection to a database
+    Readable = str | os.PathLike[str] | Stream | Connection
+
+#: rows of a table that :func:`recognise_table` shows
+PREVIEW = 8
+
+
+@dataclass(frozen=True)
+class _Options:
+    """Arguments of :func:`read_panel`."""
+
+    subject: str | None = None
+    start: str | None = None
+    stop: str | None = None
+    count: str | Sequence[str] | None = None
+    event: str | None = None
+    exposure: str | None = None
+    usage: str | None = None
+    end: str | None = None
+    clock: str = "time"
+    time: str | None = None
+    cumulative: bool = False
+    since_entry: bool = False
+    origin: Moment | None = 0.0
+    window: Window | None = None
+    time_unit: str | None = None
+    missing: str = "error"
+    day_first: bool | None = None
+    choice: Choice = field(default_factory=Choice)
+
+    def roles(self, header: list[str]) -> dict[str, str | None]:
+        """Columns by role as given, None where one is to be recognised."""
+        given: dict[str, str | None] = {"subject": self.subject}
+        if self.count is None or isinstance(self.count, str):
+            given["count"] = self.count  # several are not to be recognised
+        if self.usage is None or self.exposure is not None:
+            given["exposure"] = self.exposure
+        extra = (("usage", self.usage), ("end", self.end))
+        given |= {role: name for role, name in extra if name is not None}
+        times = {"start": self.start, "stop": self.stop}
+        is_visits = self.time is not None or looks_like_visits(header, given | times)
+        return given | ({"time": self.time} if is_visits else times)
+
+    def label_column(self, header: list[str]) -> str | None:
+        """Which column holds the subject labels."""
+        usual = [] if self.subject is not None else usual_columns("subject", header)
+        return usual[0] if len(usual) == 1 else self.subject
+
+
+class PanelOptions(TypedDict, total=False):
+    """Arguments of :func:`read_panel`, all of them optional."""
+
+    subject: str | None
+    start: str | None
+    stop: str | None
+    count: str | Sequence[str] | None
+    event: str | None
+    exposure: str | None
+    usage: str | None
+    end: str | None
+    clock: str
+    time: str | None
+    cumulative: bool
+    since_entry: bool
+    origin: Moment | None
+    window: Window | None
+    time_unit: str | None
+    missing: str
+    day_first: bool | None
+    sheet: str | None
+    table: str | None
+    query: str | None
+    delimiter: str | None
+    decimal: str | None
+    encoding: str | None
 
 
 def read_panel(
-    source: str | os.PathLike[str] | IO[str] | IO[bytes],
+    source: Readable,
     *,
     subject: str | None = None,
     start: str | None = None,
@@ -57,15 +122,24 @@ def read_panel(
     window: Window | None = None,
     time_unit: str | None = None,
     missing: str = "error",
+    day_first: bool | None = None,
+    sheet: str | None = None,
+    table: str | None = None,
+    query: str | None = None,
     delimiter: str | None = None,
-    decimal: str = ".",
+    decimal: str | None = None,
     encoding: str | None = None,
 ) -> PanelCounts:
-    r"""Read a panel from a CSV (also gzipped) or Parquet file.
+    r"""Read a panel from a file of any kind, or from a database.
+
+    Text (CSV and its relatives), Excel and OpenDocument workbooks, data sets of SAS, SPSS and
+    Stata, Parquet, Feather, JSON lines, DuckDB and SQLite are known by their content; any of them
+    may be gzipped.
 
     Parameters
     ----------
-    source : path or file object
+    source : path, file object or connection to a database
+        A connection, as Python's database interface (PEP 249) has it, needs a `query`.
     subject, start, stop, count, exposure : str, optional
         Names of the columns. Without them usual names (id, from, to, n, ...) are recognised in
         any case, and ``panel.notes`` says which were used. Several columns of counts are several
@@ -77,17 +151,20 @@ def read_panel(
         service, as in :meth:`PanelCounts.from_frame`; they are never recognised by name.
     time : str, optional
         For a table of visits: the column of visit times, instead of ``start`` and ``stop``.
+        Recognised by usual names (date, month, ...) in a table without a column of stops.
     cumulative, since_entry, origin
         For a table of visits, as in :meth:`PanelCounts.from_visits`. In a table of intervals,
         ``origin`` may be the date that time 0 stands for.
-    window, time_unit, missing
+    window, time_unit, missing, day_first
         As in :meth:`PanelCounts.from_frame`.
-    delimiter : str, optional
-        Default a comma, or a tab if the file's name ends in .tsv.
-    decimal : str
-        Decimal mark of a CSV file.
-    encoding : str, optional
-        Of a CSV file; default UTF-8.
+    sheet : str, optional
+        Of a workbook; needed if several sheets hold something.
+    table, query : str, optional
+        Of a database: the name of a table or view, or a single SELECT statement. The file is
+        opened for reading only.
+    delimiter, decimal, encoding : str, optional
+        Of a text file. By default they are found together by what parses, and ``panel.notes`` has
+        what was found.
 
     Returns
     -------
@@ -96,8 +173,9 @@ def read_panel(
     Raises
     ------
     PanelDataError
-        The file cannot be read as a table, or the table breaks a rule; rows of a CSV file are
-        named by line number (header = line 1), rows of a Parquet file by position from 0.
+        The file cannot be read as a table, or the table breaks a rule. Rows are named as the user
+        sees them: lines of a text, rows of a sheet, observations of SAS, positions from 0 in a
+        Parquet file. The first bad rows are in the message, more of them in ``problems``.
 
     Examples
     --------
@@ -106,165 +184,145 @@ def read_panel(
     >>> gp4c.read_panel(io.StringIO(text))
     <PanelCounts: 2 subjects, 3 intervals, 3 events, window (0, 5)>
     """
-    from gp4c.data.panel import PanelCounts
-
-    given = {"subject": subject} | _one_count(count)
-    given |= {"exposure": exposure} if usage is None or exposure is not None else {}
-    given |= {role: name for role, name in (("usage", usage), ("end", end)) if name is not None}
-    given |= {"time": time} if time is not None else {"start": start, "stop": stop}
-
-    def label_column(header: list[str]) -> str | None:
-        usual = [] if subject is not None else _recognise("subject", header)
-        return usual[0] if len(usual) == 1 else subject
-
-    table = read_table(
-        source, label_column, delimiter=delimiter, decimal=decimal, encoding=encoding
-    )
-    names, notes = resolve_columns(table, given)
-    counts: str | Sequence[str] = names.pop("count", "") or count or "count"
-    if time is not None:
-        panel = PanelCounts.from_visits(
-            table, subject=names["subject"], time=names["time"], count=counts, event=event,
-            exposure=names.get("exposure"), usage=usage, end=end, clock=clock,
-            window=window, time_unit=time_unit, missing=missing,
-            origin=origin, cumulative=cumulative, since_entry=since_entry,
-        )  # fmt: skip
-    else:
-        is_number = isinstance(origin, int | float) and origin == 0
-        panel = PanelCounts.from_frame(
-            table, **names, count=counts, event=event, clock=clock, window=window,
-            time_unit=time_unit, missing=missing, origin=None if is_number else origin,
-        )  # fmt: skip
-    return panel._like(notes=(*notes, *panel.notes))
+    options = _Options(
+        subject, start, stop, count, event, exposure, usage, end, clock, time, cumulative,
+        since_entry, origin, window, time_unit, missing, day_first,
+        Choice(sheet, table, query, delimiter, decimal, encoding),
+    )  # fmt: skip
+    return _panel(read_table(source, options.label_column, options.choice), options)
 
 
-def _one_count(count: str | Sequence[str] | None) -> dict[str, str | None]:
-    """The role of the count, if one column has it: several names are not to be recognised."""
-    return {"count": count} if count is None or isinstance(count, str) else {}
+@dataclass(frozen=True)
+class TableRecognition:
+    """What a table holds and what is wrong with it, for whoever shows it to a user.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        All columns of the table.
+    n_rows : int
+    names : dict
+        Columns by role (subject, count, start and stop or time, exposure), as far as they were
+        given or recognised.
+    undecided : dict
+        Roles without a column: the columns that may be it, none or several.
+    is_visits : bool
+        One row per visit; else one per interval.
+    preview : DataFrame
+        The first rows.
+    titles : dict
+        What columns are called at length, in files of SAS, SPSS and Stata.
+    notes : tuple of str
+        What was decided: layout, columns recognised, order of day and month.
+    problems : tuple of RowProblem
+        What is wrong, each with its rows (positions from 0, none if it is the whole table).
+    panel : PanelCounts or None
+        The panel, if nothing is wrong.
+    """
+
+    columns: tuple[str, ...]
+    n_rows: int
+    names: dict[str, str]
+    undecided: dict[str, list[str]]
+    is_visits: bool
+    preview: pd.DataFrame
+    titles: Mapping[str, str]
+    notes: tuple[str, ...]
+    problems: tuple[RowProblem, ...]
+    panel: PanelCounts | None
 
 
-def resolve_columns(
-    table: Table, given: dict[str, str | None]
-) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Name the column of every role, from what was given or by usual names.
+def recognise_table(source: Readable, **options: Unpack[PanelOptions]) -> TableRecognition:
+    r"""Read a file as :func:`read_panel` does, and say what was recognised instead of failing.
 
     Parameters
     ----------
-    table : Table
-    given : dict
-        Role to column, None if it is to be recognised; an exposure may be absent.
+    source, **options
+        As in :func:`read_panel`.
 
     Returns
     -------
-    names : dict
-    notes : tuple of str
-        Which columns were recognised, if their names are not those of the roles.
+    TableRecognition
+
+    Raises
+    ------
+    PanelDataError
+        There is no table in the file at all.
+
+    Examples
+    --------
+    >>> import io
+    >>> from gp4c.data.tables.readers import recognise_table
+    >>> found = recognise_table(io.StringIO("id,date,n\n1,2024-01-31,0\n1,2024-02-29,-1\n"))
+    >>> found.names
+    {'subject': 'id', 'count': 'n', 'time': 'date'}
+    >>> print(found.problems[0])
+    'n' must not be negative; found -1 (line 3)
     """
+    import pandas as pd
+
+    given = dict(options)
+    choice = Choice(**{name: given.pop(name, None) for name in Choice.__dataclass_fields__})  # type: ignore[arg-type]
+    asked = _Options(**given, choice=choice)  # type: ignore[arg-type]
+    table = read_table(source, asked.label_column, choice)
     header = list(table.columns)
-    names = {role: name for role, name in given.items() if name is not None}
-    for role, name in names.items():
-        table.column(name, role)
-    recognised: dict[str, str] = {}
-    undecided: dict[str, list[str]] = {}
-    for role in (role for role, name in given.items() if name is None):
-        free = [name for name in header if name not in names.values()]
-        found = _recognise(role, free)
-        if len(found) == 1:
-            names[role] = recognised[role] = found[0]
-        elif found or role != "exposure":
-            undecided[role] = found
-    if undecided:
-        free = [name for name in header if name not in names.values()]
-        raise PanelDataError("\n".join(_not_recognised(undecided, free, table.source)))
-    told = [f"{name!r} as {role}" for role, name in recognised.items() if name != role]
-    notes = [f"columns recognised by name: {', '.join(told)}"] if told else []
-    if recognised.get("exposure") == "exposure":
-        notes.append("column 'exposure' is used as exposure")
-    return names, tuple(notes)
-
-
-def _recognise(role: str, header: list[str]) -> list[str]:
-    """Return the columns with a usual name for the role; the role's own name decides."""
-    usual = USUAL_NAMES[role].split()
-    plain = {name: re.sub(r"[^a-z0-9]", "", name.lower()) for name in header}
-    found = [name for name in header if plain[name] in usual]
-    exact = [name for name in found if plain[name] == role]
-    return exact if len(exact) == 1 else found
-
-
-def _not_recognised(undecided: dict[str, list[str]], free: list[str], source: str) -> Iterator[str]:
-    """Say which roles no column or several have a usual name for, all at once, and what helps."""
-    for role, found in undecided.items():
-        if found:
-            listed = " and ".join(repr(name) for name in found)
-            yield f"{source} has {listed}: say which is the {role}, with {role}=..."
-    roles = [role for role in USUAL_NAMES if undecided.get(role) == []]
-    if not roles:
-        return
-    asked = ", ".join(f"{role}=..." for role in roles)
-    which = "which it is" if len(roles) == 1 else "which they are"
-    missing = f"{source} has no column that looks like the {' or the '.join(roles)}"
-    visits = [name for name in free if name.lower() in _TIME_NAMES]
-    if {"start", "stop"} & set(roles) and visits:
-        hint = f"for a table of visits pass time={visits[0]!r}, else"
-    else:
-        hint = unknown_name(roles[0] if len(roles) == 1 else "", free) + ";"
-    if {"start", "stop"} <= set(roles) and not visits:
-        asked += " (in a table of visits time=... in place of start and stop)"
-    yield f"{missing}; {hint} say {which} with {asked}"
-
-
-def read_table(
-    source: str | os.PathLike[str] | IO[str] | IO[bytes],
-    label_column: Callable[[list[str]], str | None],
-    *,
-    delimiter: str | None = None,
-    decimal: str = ".",
-    encoding: str | None = None,
-) -> Table:
-    """Read any supported file as a table; see :func:`read_panel` for the options."""
-    data, name = read_content(source)
-    shown = in_sentence(name)
-    if data[:2] == b"\x1f\x8b":
-        data = unzipped(data, shown)
-    if data[:4] == b"PAR1" or name.lower().endswith((".parquet", ".pq")):
-        return _read_parquet(data, shown)
-    if data[:2] == b"PK":
-        raise PanelDataError(f"{shown} is a zip archive or Excel workbook; save the table as CSV")
-    if delimiter is None:
-        delimiter = "\t" if name.lower().endswith((".tsv", ".tsv.gz", ".tab")) else ","
-    check_room(shown, PER_BYTE * len(data) + PER_ROW * data.count(b"\n"))
-    return read_csv_table(
-        data,
-        shown,
-        label_column=label_column,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
+    roles = {role: name for role, name in asked.roles(header).items() if name in (None, *header)}
+    found: Recognised = recognise_columns(header, roles)
+    panel: PanelCounts | None = None
+    problems: tuple[RowProblem, ...] = ()
+    try:
+        panel = _panel(table, asked)
+    except PanelDataError as error:
+        problems = error.problems or tuple(RowProblem(line) for line in str(error).splitlines())
+    return TableRecognition(
+        columns=tuple(header),
+        n_rows=table.n_rows,
+        names=found.names,
+        undecided=found.undecided,
+        is_visits="time" in roles,
+        preview=pd.DataFrame({name: table.columns[name].head(PREVIEW) for name in header}),
+        titles=table.titles,
+        notes=(*table.notes, *found.notes) if panel is None else panel.notes,
+        problems=problems,
+        panel=panel,
     )
 
 
-def _read_parquet(data: bytes, source: str) -> Table:
-    """Read a Parquet file; index columns that pandas stored without a name are left out."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        _check_parquet_room(parquet.ParquetFile(io.BytesIO(data)).metadata, source)
-        content = parquet.read_table(io.BytesIO(data))
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise PanelDataError(f"{source} is not a readable Parquet file: {reason}") from None
-    kept = [name for name in content.column_names if not name.startswith("__index_level_")]
-    if not content.num_rows:
-        raise PanelDataError(f"{source} is empty; it needs at least one row")
-    table = table_of(content.select(kept))
-    return Table(table.columns, table.n_rows, table.locate, source)
+def read_table(source: Readable, label_column: LabelColumn, choice: Choice | None = None) -> Table:
+    """Read a file of any kind, or the result of a query, as a table."""
+    choice = choice or Choice()
+    if isinstance(source, str | os.PathLike | Stream):
+        return read_file(TableFile(source), choice, label_column)
+    if isinstance(source, Connection):
+        return read_connection(source, choice)
+    raise PanelDataError(
+        f"read_panel takes a path, a file object or a connection to a database; found "
+        f"{type(source).__name__} (PanelCounts.from_frame takes a dataframe)"
+    )
 
 
-def _check_parquet_room(metadata: Any, source: str) -> None:
-    """Repeated values take next to no room in the file, but they do in memory."""
-    groups = (metadata.row_group(k) for k in range(metadata.num_row_groups))
-    unpacked = 2 * sum(max(group.total_byte_size, 0) for group in groups)
-    cells = metadata.num_rows * metadata.num_columns
-    check_room(source, PER_ROW * metadata.num_rows + PER_CELL * cells + unpacked)
+def _panel(table: Table, options: _Options) -> PanelCounts:
+    """Name the columns of a table and build its panel."""
+    from gp4c.data.panel import PanelCounts
+
+    names, notes = resolve_columns(table, options.roles(list(table.columns)))
+    counts: str | Sequence[str] = names.pop("count", "") or options.count or "count"
+    if "time" in names:
+        panel = PanelCounts.from_visits(
+            table, subject=names["subject"], time=names["time"], count=counts, event=options.event,
+            exposure=names.get("exposure"), usage=options.usage, end=options.end,
+            clock=options.clock, window=options.window, time_unit=options.time_unit,
+            missing=options.missing, origin=options.origin, cumulative=options.cumulative,
+            since_entry=options.since_entry, day_first=options.day_first,
+        )  # fmt: skip
+    else:
+        origin = options.origin
+        is_number = isinstance(origin, int | float) and origin == 0
+        panel = PanelCounts.from_frame(
+            table, subject=names["subject"], start=names["start"], stop=names["stop"],
+            count=counts, event=options.event, exposure=names.get("exposure"), usage=options.usage,
+            end=options.end, clock=options.clock, window=options.window,
+            time_unit=options.time_unit, missing=options.missing,
+            origin=None if is_number else origin, day_first=options.day_first,
+        )  # fmt: skip
+    return panel._like(notes=(*notes, *panel.notes))

@@ -13,7 +13,7 @@ import numpy as np
 from gp4c.data.checks import check_choice, check_window, shown_number
 from gp4c.data.tables.batches import RowBatch, RowReader
 from gp4c.data.tables.frames import Table, frame_rows
-from gp4c.data.tables.readers import resolve_columns
+from gp4c.data.tables.recognition import resolve_columns
 from gp4c.data.timeaxis import TimeAxis, as_moment, known_unit
 from gp4c.exceptions import PanelDataError
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import SHOWN, Problems, check_choice, plural, shown_number
+from gp4c.data.checks import KEPT, Problems, check_choice, plural, shown_number
 from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.build_panel import (
@@ -15,6 +17,7 @@ from gp4c.data.tables.build_panel import (
     RowArrays,
     assemble,
     check_roles,
+    duplicate_sentence,
     ends_of_rows,
     timed_columns,
 )
@@ -37,6 +40,14 @@ if TYPE_CHECKING:
     from gp4c.data.timeaxis import Moment, Window
 
 
+#: usual names of columns that say since when a subject was observed, without punctuation
+_ENTRY_NAMES = (
+    "entry entrydate entrytime enrolled enrolment enrollment enrolmentdate enrollmentdate "
+    "randomised randomized randomisation randomization randomisationdate randdate randdt rfstdtc "
+    "trtsdt baseline baselinedate installed installation commissioned inservice since"
+)
+
+
 @dataclass(frozen=True)
 class _Visits:
     """Visits in order: subject by subject, each in the order of the table or of time."""
@@ -48,6 +59,8 @@ class _Visits:
     first: BoolArray  # the subject's first visit
     entry: FloatArray  # where the subject's first interval starts
     end: FloatArray | None = None  # when the subject went out of service, (K,)
+    assumed: bool = False  # nobody said where first intervals start
+    notes: tuple[str, ...] = ()
 
     @property
     def before(self) -> FloatArray:
@@ -70,6 +83,7 @@ def fields_from_visits(
     usage: str | None = None,
     end: str | None = None,
     clock: str = "time",
+    day_first: bool | None = None,
 ) -> PanelFields:
     """Validate a table with one row per subject and visit.
 
@@ -78,7 +92,8 @@ def fields_from_visits(
     table : Table
     names : dict
         Columns of the roles subject, time and count.
-    exposure, origin, cumulative, since_entry, sort, window, time_unit, missing, usage, end, clock
+    exposure, origin, cumulative, since_entry, sort, window, time_unit, missing, usage, end, \
+    clock, day_first
         As in :meth:`PanelCounts.from_visits`.
 
     Returns
@@ -99,16 +114,18 @@ def fields_from_visits(
     if cumulative and missing == "drop":
         table, notes = _without_missing_totals(table, names["count"], exposure)
     problems = Problems(table.locate)
-    visits, axis = _read_visits(problems, table, roles, origin, (time_unit, sort))
-    _check_order(problems, visits)
+    visits, axis = _read_visits(problems, table, roles, origin, (time_unit, sort, day_first))
+    notes += visits.notes
     baseline = visits.first & (np.isnan(visits.entry) | (visits.time == visits.entry))
     if cumulative:
         totals, _ = _read_counts(problems, table, names["count"], visits, np.zeros_like(baseline))
+        _check_order(problems, visits, axis, totals)
         count, uncounted = _increments(problems, visits, totals), np.zeros_like(baseline)
     else:  # a missing count is no problem at a baseline visit or if it is a gap
         optional = baseline | (missing == "drop")
         count, uncounted = _read_counts(problems, table, names["count"], visits, optional)
-        _check_baseline(problems, visits, np.where(baseline, count, 0))
+        _check_order(problems, visits, axis, count)
+        _check_baseline(problems, visits, np.where(baseline, count, 0), axis, table)
     kept = ~baseline & ~uncounted
     weight = None
     if exposure is not None:
@@ -142,10 +159,10 @@ def _read_visits(
     table: Table,
     roles: dict[str, str],
     origin: Moment | None,
-    options: tuple[str | None, bool],
+    options: tuple[str | None, bool, bool | None],
 ) -> tuple[_Visits, TimeAxis]:
     """Read labels and times and put the visits in order."""
-    time_unit, sort = options
+    time_unit, sort, day_first = options
     index, labels = read_labels(problems, roles["subject"], table.columns[roles["subject"]])
     columns = timed_columns(table, roles, ("time", "origin", "end"))
     date = origin if _is_date(origin) and "origin" not in roles else None
@@ -157,14 +174,15 @@ def _read_visits(
         zero="origin" if "origin" in roles else None,
         names=roles,
         optional=("end",),
+        day_first=day_first,
     )
-    if axis.origin is not None and not (date or origin is None or "origin" in roles):
+    assumed = axis.origin is not None and not (date or origin is None or "origin" in roles)
+    if assumed and origin != 0:
         raise PanelDataError(
-            "visit times are dates, so say where a subject's first interval starts: origin=a date, "
-            "origin='column of entry dates', or origin=None for each subject's first visit; "
-            "since_entry=True counts time from there instead of from the earliest date; "
-            f"found origin={origin!r}"
+            "visit times are dates, and so must be where first intervals start: pass origin=a date "
+            f"or origin='column of entry dates'; found origin={origin!r}"
         )
+    origin = None if assumed else origin
     time = times["time"]
     rows = row_order(index, time) if sort else np.argsort(index, kind="stable")
     rows = np.arange(len(index)) if rows is None else rows
@@ -181,7 +199,8 @@ def _read_visits(
     if "end" in roles:
         cells = ends_of_rows(table.columns[roles["end"]], times.get("end"), index, time)
         end = end_of_service(problems, roles["end"], cells, time, index, labels)
-    return _Visits(rows, ordered, labels, time[rows], first, entry, end), axis
+    said = ("each subject is observed from its first visit on",) if assumed else ()
+    return _Visits(rows, ordered, labels, time[rows], first, entry, end, assumed, said), axis
 
 
 def _since_entry(visits: _Visits, axis: TimeAxis) -> tuple[_Visits, TimeAxis]:
@@ -275,45 +294,74 @@ def _read_exposure(
     return read_exposure(by_visit, name, column, np.where(kept, count, 0))
 
 
-def _check_order(problems: Problems, visits: _Visits) -> None:
-    """Flag visits that come before the subject's last visit or its entry."""
+def _check_order(problems: Problems, visits: _Visits, axis: TimeAxis, count: IntArray) -> None:
+    """Flag visits at the time of another, or before the subject's last visit or its entry."""
     entry, time, first = visits.entry, visits.time, visits.first
-    backward = ~first & (time <= visits.before) & (visits.index >= 0)
-    _flag_steps(problems, visits, backward, "visit times must increase within a subject", time)
+    later = ~first & (visits.index >= 0)
+    same = later & (time == visits.before)
+    for visit in _some(problems, same):
+        who = (
+            f"subject {visits.labels[visits.index[visit]]} has a visit at {axis.shown(time[visit])}"
+        )
+        rows = sorted(int(row) for row in visits.rows[visit - 1 : visit + 1])
+        problems.add(rows, duplicate_sentence(who, count[visit - 1 : visit + 1]))
+    rule = "visit times must increase within a subject"
+    _flag_steps(problems, visits, later & (time < visits.before), rule, axis.shown, time)
     for visit in _some(problems, first & (time < entry)):
         problems.add(
             [int(visits.rows[visit])],
-            f"visits must come after the origin {shown_number(entry[visit])}; subject "
-            f"{visits.labels[visits.index[visit]]} has one at {shown_number(time[visit])}",
+            f"visits must come after the origin {axis.shown(entry[visit])}; subject "
+            f"{visits.labels[visits.index[visit]]} has one at {axis.shown(time[visit])}",
         )
 
 
-def _check_baseline(problems: Problems, visits: _Visits, count: IntArray) -> None:
-    """Flag events counted at a visit that closes no interval."""
+def _check_baseline(
+    problems: Problems, visits: _Visits, count: IntArray, axis: TimeAxis, table: Table
+) -> None:
+    """Flag events counted at a visit that closes no interval, and say what would give it one."""
+    plain = {name: re.sub(r"[^a-z]", "", name.lower()) for name in table.columns}
+    known = [name for name in plain if plain[name] in _ENTRY_NAMES.split()]
+    is_dates = axis.origin is not None
+    column = known[0] if known else f"column of entry {'dates' if is_dates else 'times'}"
     for visit in _some(problems, count > 0):
-        problems.add(
-            [int(visits.rows[visit])],
-            "a visit that only starts the observation must have count 0; subject "
-            f"{visits.labels[visits.index[visit]]} has {count[visit]}",
-        )
+        who = visits.labels[visits.index[visit]]
+        if np.isnan(visits.entry[visit]):
+            number = plural(int(count[visit]), "event")
+            what = "a date" if is_dates else "a time"
+            sentence = (
+                f"events at a first visit need a time since when they were counted; subject {who} "
+                f"has {number} at {axis.shown(visits.time[visit])}: pass origin={what} or "
+                f"origin={column!r}"
+            )
+        else:
+            sentence = (
+                "a visit that only starts the observation must have count 0; "
+                f"subject {who} has {count[visit]}"
+            )
+        problems.add([int(visits.rows[visit])], sentence)
 
 
 def _some(problems: Problems, bad: BoolArray) -> list[int]:
     """First few positions of a mask; the rest are only counted."""
     where = np.flatnonzero(bad)
-    problems.hide(max(len(where) - SHOWN, 0))
-    return [int(k) for k in where[:SHOWN]]
+    problems.hide(max(len(where) - KEPT, 0))
+    return [int(k) for k in where[:KEPT]]
 
 
 def _flag_steps(
-    problems: Problems, visits: _Visits, bad: BoolArray, rule: str, values: Any
+    problems: Problems,
+    visits: _Visits,
+    bad: BoolArray,
+    rule: str,
+    shown: Callable[[Any], str],
+    values: FloatArray | IntArray,
 ) -> None:
     """Record steps from one visit to the next that go the wrong way."""
     for visit in _some(problems, bad):
         problems.add(
             [int(visits.rows[visit])],
             f"{rule}; subject {visits.labels[visits.index[visit]]} goes "
-            f"{shown_number(values[visit - 1])} → {shown_number(values[visit])}",
+            f"{shown(values[visit - 1])} → {shown(values[visit])}",
         )
 
 
@@ -325,6 +373,7 @@ def _increments(problems: Problems, visits: _Visits, count: IntArray) -> IntArra
         visits,
         ~visits.first & (step < 0),
         "cumulative counts must not decrease within a subject",
+        shown_number,
         count,
     )
     return np.where(visits.first, count, step)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import gp4c
-from gp4c.data.tables.csvfile import _as_numbers
+from gp4c.data.tables.formats.csvfile import _as_numbers
 from gp4c.exceptions import PanelDataError
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -102,13 +103,14 @@ def test_zero_exposure_without_new_events_is_a_gap_for_totals_too():
     assert rows(panel_of(table, cumulative=True, exposure="units")) == [EXPECTED[0], *EXPECTED[2:]]
 
 
-def test_subjects_may_be_interleaved_in_any_way_but_visits_must_be_in_order():
+def test_rows_may_come_in_any_order_unless_order_is_a_rule():
     whole = pd.DataFrame(visits())
-    assert panel_of(whole.iloc[[2, 0, 4, 1, 3]]) == panel_of(whole)
-    assert message_of(whole.iloc[[1, 0, 2, 3, 4]]) == (
+    for order in itertools.permutations(range(5)):
+        assert panel_of(whole.iloc[list(order)]) == panel_of(whole)
+    assert panel_of(whole.iloc[[2, 0, 4, 1, 3]], sort=False) == panel_of(whole)
+    assert message_of(whole.iloc[[1, 0, 2, 3, 4]], sort=False) == (
         "visit times must increase within a subject; subject a goes 5 → 2 (row 1)"
     )
-    assert panel_of(whole.iloc[::-1], sort=True) == panel_of(whole)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +119,15 @@ def test_subjects_may_be_interleaved_in_any_way_but_visits_must_be_in_order():
         (
             {"month": [2, 2, 1, 6, 9]},
             {},
-            "visit times must increase within a subject; subject a goes 2 → 2 (row 1)",
+            "duplicate rows with different counts must be put right; subject a has a visit at 2 "
+            "with counts 1 and 0 (rows 0 and 1)",
         ),
-        ({"month": [2, 2, 1, 6, 9]}, {"sort": True}, "subject a goes 2 → 2"),
+        (
+            {"month": [2, 2, 1, 6, 9], "n": [1, 1, 2, 3, 0]},
+            {},
+            "duplicate rows must be left out; subject a has a visit at 2 with count 1 twice "
+            "(rows 0 and 1)",
+        ),
         (
             {"month": [-1, 2, 1, 6, 9]},
             {},
@@ -130,7 +138,12 @@ def test_subjects_may_be_interleaved_in_any_way_but_visits_must_be_in_order():
             {},
             "a visit that only starts the observation must have count 0; subject a has 1 (row 0)",
         ),
-        ({}, {"origin": None}, "must have count 0; subject a has 1 (row 0)\na visit that"),
+        (
+            {},
+            {"origin": None},
+            "events at a first visit need a time since when they were counted; subject a has 1 "
+            "event at 2: pass origin=a time or origin='column of entry times' (row 0)\nevents at",
+        ),
         (
             {"n": [1, 0, 2, 3, 2]},
             {"cumulative": True},
@@ -173,7 +186,7 @@ def test_rules_of_visits(changes, options, message):
 
 def test_rules_are_reported_together_by_row_and_counted():
     table = {"id": [1] * 9, "month": [9, 8, 7, 6, 5, 4, 3, 2, 1], "n": [0] * 8 + [-1]}
-    lines = message_of(table).splitlines()
+    lines = message_of(table, sort=False).splitlines()
     assert lines[0] == "visit times must increase within a subject; subject 1 goes 9 → 8 (row 1)"
     assert lines[-1] == "and 4 more"
 
@@ -204,8 +217,16 @@ def test_dates_with_a_column_of_entry_dates():
     assert panel.time_origin == pd.Timestamp("2024-02-20")
 
 
-def test_dates_without_an_origin_need_one():
-    assert "visit times are dates, so say where" in message_of(visits(month=DAYS))
+def test_dates_without_an_origin_need_one_if_first_visits_have_events():
+    assert message_of(visits(month=DAYS)).splitlines()[0] == (
+        "events at a first visit need a time since when they were counted; subject a has 1 event "
+        "at 2024-03-01: pass origin=a date or origin='column of entry dates' (row 0)"
+    )
+    assert "or origin='Enrolled' (row 0)" in message_of(visits(month=DAYS, Enrolled=DAYS))
+    assert "origin=a date" in message_of(visits(month=DAYS), origin=3)
+    dated = visits(month=DAYS, n=[0, 1, 0, 2, 3])
+    assert panel_of(dated) == panel_of(dated, origin=None)
+    assert "each subject is observed from its first visit on" in " ".join(panel_of(dated).notes)
     panel = panel_of(visits(month=DAYS, n=[0, 1, 0, 2, 3]), origin=None)
     assert panel.time_origin == pd.Timestamp("2024-02-27")
     assert panel.start.tolist() == [3, 13, 0]

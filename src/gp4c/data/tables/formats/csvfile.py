@@ -14,8 +14,9 @@ import numpy as np
 
 from gp4c.data.checks import SHOWN, Problems
 from gp4c.data.tables.columns import MISSING_TEXT, numbers_in
+from gp4c.data.tables.formats.spreadsheet_guard import restored, restored_names
+from gp4c.data.tables.formats.text_layout import Layout
 from gp4c.data.tables.frames import Table
-from gp4c.data.tables.spreadsheet_guard import restored, restored_names
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -26,49 +27,42 @@ if TYPE_CHECKING:
 
 _NAMES = {";": "';'", "\t": "a tab ('\\t')", "|": "'|'", " ": "a space"}
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d*)?")
-_BYTE_ORDER_MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 
 
 def read_csv_table(
     data: bytes,
     source: str,
+    layout: Layout,
     *,
     label_column: Callable[[list[str]], str | None],
-    delimiter: str,
-    decimal: str,
-    encoding: str | None,
 ) -> Table:
     """Parse the bytes of a CSV file.
 
     Parameters
     ----------
     data : bytes
+        UTF-8.
     source : str
         Name of the file for messages.
+    layout : Layout
     label_column : callable
         Given the header, says which column holds the subject labels; these are kept as written
         unless all are whole numbers in usual form.
-    delimiter, decimal : str
-        One character each.
-    encoding : str or None
-        None: UTF-8, or what a byte order mark says.
 
     Returns
     -------
     Table
-        Rows are named by line number, the header being line 1.
+        Rows are named by line number, the first line of the file being line 1.
     """
     import pyarrow as pa
 
-    _check_marks(delimiter, decimal)
-    data = as_utf8(data, source, encoding)
-    lines = _Lines(data, delimiter)
+    lines = _Lines(data, layout)
     try:
-        header = _header(lines, source, delimiter)
-        body = _from_header(data)
-        unequal, columns = _parse(body, header, label_column(header), delimiter, decimal)
+        line, header = _header(lines, source, layout.delimiter)
+        body = _from_line(data, line)
+        unequal, columns = _parse(body, header, label_column(header), layout)
         if unequal:
-            _raise_unequal(lines, len(header), decimal)
+            _raise_unequal(lines, len(header), layout.decimal)
     except (csv.Error, pa.ArrowInvalid) as error:
         reason = str(error).splitlines()[0]
         raise PanelDataError(f"{source} is not a table: {reason}") from None
@@ -80,32 +74,17 @@ def read_csv_table(
     return _without_blank_rows(Table(frame, n_rows, lines.locate, source, notes))
 
 
-def _check_marks(delimiter: str, decimal: str) -> None:
-    """Delimiter and decimal mark must be different single characters."""
-    for name, mark in (("delimiter", delimiter), ("decimal", decimal)):
-        if not isinstance(mark, str) or len(mark) != 1:
-            raise PanelDataError(f"{name} must be a single character; found {mark!r}")
-    if delimiter == decimal:
-        raise PanelDataError(f"delimiter and decimal must differ; both are {decimal!r}")
-
-
-def _from_header(data: bytes) -> bytes:
-    """Text without blank lines before the header."""
-    rest = data.lstrip(b"\r\n")
-    while rest and not rest.split(b"\n", 1)[0].strip():
-        rest = rest.split(b"\n", 1)[1].lstrip(b"\r\n") if b"\n" in rest else b""
-    return rest
+def _from_line(data: bytes, line: int) -> bytes:
+    """Text from a line on."""
+    ends = itertools.islice(re.finditer(rb"\r\n|\r|\n", data), max(line - 2, 0), None)
+    return data if line == 1 else data[next(ends).end() :]
 
 
 def as_utf8(data: bytes, source: str, encoding: str | None) -> bytes:
     """Text as UTF-8 without byte order mark; anything else is an error that says where."""
-    for mark, name in _BYTE_ORDER_MARKS.items():
-        if data.startswith(mark):
-            encoding = encoding or name
-    if encoding is None and b"\0" in data[:100_000]:
-        raise PanelDataError(f"{source} is not a table: it holds binary data, not text")
+    encoding = encoding or "utf-8"
     try:
-        if encoding is not None:
+        if codecs.lookup(encoding).name != "utf-8":
             data = data.decode(encoding).encode()
         elif not data.isascii():
             data.decode()
@@ -114,10 +93,9 @@ def as_utf8(data: bytes, source: str, encoding: str | None) -> bytes:
     except UnicodeError as error:
         position = getattr(error, "start", 0)
         line = data.count(b"\n", 0, position) + 1
-        hint = "" if encoding else "; if it is text, pass its encoding, such as encoding='latin-1'"
         raise PanelDataError(
-            f"{source} is not {encoding or 'UTF-8'} text; byte {data[position]:#04x} is not "
-            f"allowed (line {line}){hint}"
+            f"{source} is not {encoding.upper()} text; byte {data[position]:#04x} is not "
+            f"allowed (line {line}); if it is text, pass its encoding, such as encoding='latin-1'"
         ) from None
     return data.removeprefix(codecs.BOM_UTF8)
 
@@ -125,21 +103,23 @@ def as_utf8(data: bytes, source: str, encoding: str | None) -> bytes:
 class _Lines:
     """Where the rows of a CSV text start; scanned only as far as a message needs it."""
 
-    def __init__(self, data: bytes, delimiter: str) -> None:
+    def __init__(self, data: bytes, layout: Layout) -> None:
         self._data = data
-        self._delimiter = delimiter
+        self._layout = layout
         self._starts: list[int] = []
         self._scan = self.rows()
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Line number and cells of each row that is not blank, the header first."""
+        """Line number and cells of each row from the header on that is not blank."""
         text = io.TextIOWrapper(io.BytesIO(self._data), encoding="utf-8", newline="")
-        reader = csv.reader(text, delimiter=self._delimiter)
-        line, width = 1, 0
+        reader = csv.reader(text, delimiter=self._layout.delimiter)
+        line, width, above = 1, 0, self._layout.above
         for cells in reader:
             if any(cell.strip() for cell in cells) or (width > 1 and len(cells) == width):
-                width = width or len(cells)
-                yield line, cells
+                above -= 1
+                if above < 0:
+                    width = width or len(cells)
+                    yield line, cells
             line = reader.line_num + 1
 
     def locate(self, positions: Sequence[int]) -> str:
@@ -150,8 +130,8 @@ class _Lines:
         return f"line{'s' * (len(numbers) > 1)} {' and '.join(numbers)}"
 
 
-def _header(lines: _Lines, source: str, delimiter: str) -> list[str]:
-    """Column names; complains about a wrong delimiter and names that occur twice."""
+def _header(lines: _Lines, source: str, delimiter: str) -> tuple[int, list[str]]:
+    """Line and column names; complains about a wrong delimiter and names that occur twice."""
     first = next(lines.rows(), None)
     if first is None:
         raise PanelDataError(f"{source} is empty; it needs a header and at least one row")
@@ -175,16 +155,17 @@ def _header(lines: _Lines, source: str, delimiter: str) -> list[str]:
         raise PanelDataError(
             f"column names must differ; {twice[0]!r} occurs twice (line {first[0]})"
         )
-    return names
+    return first[0], names
 
 
 def _parse(
-    data: bytes, header: list[str], label: str | None, delimiter: str, decimal: str
+    data: bytes, header: list[str], label: str | None, layout: Layout
 ) -> tuple[bool, dict[str, Column]]:
     """Columns by name, and whether some row has another number of cells than the header."""
     import pyarrow as pa
 
     unequal: list[bool] = []
+    delimiter, decimal = layout.delimiter, layout.decimal
 
     def note_and_skip(row: InvalidRow) -> str:
         if row.text.replace(delimiter, "").strip():
@@ -202,18 +183,19 @@ def _parse(
             column_types=types,
             null_values=list(MISSING_TEXT),
             strings_can_be_null=True,
-            decimal_point=decimal,
+            decimal_point="." if decimal == delimiter else decimal,
         )
         return _columns(arrow.read_csv(pa.BufferReader(data), names, layout, cells))
 
     text = pa.string()
     try:
         columns = read({} if label is None else {label: text})
-        guessed = True
+        guessed = not _has_codes(data, delimiter)
     except pa.ArrowInvalid:  # types guessed from the first rows do not fit later ones
+        guessed = False
+    if not guessed:
         unequal.clear()
         columns = read(dict.fromkeys(header, text), block_size=min(len(data) + 1, 2**31 - 1))
-        guessed = False
     for name, column in columns.items():
         column = columns[name] = restored(column)
         if name == label:
@@ -221,6 +203,12 @@ def _parse(
         elif not guessed or decimal != ".":
             columns[name] = _as_numbers(column, decimal)
     return bool(unequal), columns
+
+
+def _has_codes(data: bytes, delimiter: str) -> bool:
+    """Whether some cell is a whole number with leading zeros, such as 007."""
+    mark = re.escape(delimiter.encode())
+    return re.search(rb'[\n\r"' + mark + rb'] *0\d+ *(?:[\n\r"' + mark + rb"]|$)", data) is not None
 
 
 def _columns(table: pa.Table) -> dict[str, Column]:
@@ -248,16 +236,22 @@ def _as_written(labels: Column) -> Column:
 
 
 def _as_numbers(column: Column, decimal: str) -> Column:
-    """Text cells as numbers if all are; else those that are numbers with a decimal point."""
+    """Text cells as numbers if all are; else those that are numbers with a decimal point.
+
+    A column with leading zeros, such as 007, holds codes and stays text.
+    """
     import pandas as pd
 
     if not pd.api.types.is_string_dtype(column.dtype):
+        return column
+    if bool(column.str.fullmatch(r"\s*0\d+\s*").any()):
         return column
     text = column.str.replace(decimal, ".", regex=False)
     numbers = pd.Series(numbers_in(text))
     if bool((numbers.isna() & column.notna()).any()):
         return text.where(numbers.notna(), column)
-    return numbers
+    written_whole = bool(column.str.fullmatch(r"\s*[-+]?\d{1,15}\s*").all())
+    return numbers.astype("int64") if written_whole else numbers
 
 
 def _raise_unequal(lines: _Lines, expected: int, decimal: str) -> None:
