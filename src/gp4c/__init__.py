@@ -22,6 +22,7 @@ _HOMES = {
     "simulate_panel": "gp4c.data.simulate.simulate_panel",
     "GP4C": "gp4c.estimators.gp4c",
     "GP4CW": "gp4c.estimators.gp4c",
+    "GP4CMixture": "gp4c.estimators.mixtures.gp4c_mixture",
     "GP3": "gp4c.estimators.gp3",
     "LocalEM": "gp4c.classical.smoothed.local_em",
     "NPMPLE": "gp4c.classical.step_functions.step",
@@ -84,6 +85,7 @@ if TYPE_CHECKING:
     from gp4c.estimators.gp3 import GP3 as GP3
     from gp4c.estimators.gp4c import GP4C as GP4C
     from gp4c.estimators.gp4c import GP4CW as GP4CW
+    from gp4c.estimators.mixtures.gp4c_mixture import GP4CMixture as GP4CMixture
     from gp4c.files.persistence import load_model as load_model
     from gp4c.reporting.page.html_report import Report as Report
     from gp4c.reporting.page.report_method import citation as citation

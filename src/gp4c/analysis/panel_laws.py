@@ -159,9 +159,10 @@ def by_subject(panel: PanelCounts, rows: Floats) -> Floats:
 
 
 def _with_weights(model: PanelEstimator, panel: PanelCounts) -> PanelCounts:
-    """The panel with free weights that fit its own totals in the exposure; else as it is."""
+    """The panel with free weights that fit its own counts in the exposure; else as it is."""
     if not model.effect_law_.is_free:
         return panel
+    panel = model._adjusted(panel)
     mean = panel.exposure * model._mean_integrals(panel.start, panel.stop, "prior")
     expected = np.bincount(panel.subject_index, mean, panel.n_subjects)
     totals = np.bincount(panel.subject_index, panel.count, panel.n_subjects)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from gp4c.cli.options.estimator_options import (
+    BasesOption,
     BootstrapOption,
     BurstsOption,
     ByOption,
@@ -44,6 +45,7 @@ def fit(
     effect: EffectOption = Effect.AUTO,
     bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
+    bases: BasesOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -66,12 +68,12 @@ def fit(
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(files, scheduler):
             source = scan_source(files, table, by=by, formula=formula)
-            built = make_estimator(model, effect, bursts, seed)
+            built = make_estimator(model, effect, bursts, seed, bases=bases)
             fitted = fit_in_parts(source, built, scheduler, say)
         else:
             panel = with_covariates(read_source(files[0], table), formula, table.drop_missing)
             fitted = fit_groups(
-                panel, by, lambda: make_estimator(model, effect, bursts, seed, formula),
+                panel, by, lambda: make_estimator(model, effect, bursts, seed, formula, bases),
                 bootstraps=bootstrap, seed=seed, say=say,
             )  # fmt: skip
         say("summing up")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gp4c.cli.options.estimator_options import (
+    BasesOption,
     BootstrapOption,
     BurstsOption,
     ByOption,
@@ -50,6 +51,7 @@ def report(
     effect: EffectOption = Effect.AUTO,
     bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
+    bases: BasesOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -93,7 +95,8 @@ def report(
         else:
             panel = read_source(file, table)
             panel = with_covariates(panel, formula, table.drop_missing)
-            parts = _from_table(panel, by, model, (effect, bursts), formula, seed, bootstrap, say)
+            laws = (effect, bursts, seed, formula)
+            parts = _from_table(panel, by, model, laws, bases, bootstrap, say)
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)
         say("writing")
@@ -112,20 +115,21 @@ def _from_saved(file: str) -> dict[str, Any]:
 
 
 def _from_table(
-    panel: PanelCounts, by: str | None, estimator: str, laws: tuple[Effect, str],
-    formula: str | None, seed: int, bootstraps: int, say: Callable[[str], None],
+    panel: PanelCounts, by: str | None, estimator: str, laws: tuple[Effect, str, int, str | None],
+    bases: int | None, bootstraps: int, say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
     if by is not None and estimator == Estimator.GP4C and len(groups_of(panel, by)) > 1:
         from gp4c.cli.compare import compare_groups
 
         say(f"fitting and comparing groups of {by}")
-        found = compare_groups(panel, by, *laws, seed, formula=formula, progress=say)
+        effect, bursts, seed, formula = laws
+        found = compare_groups(panel, by, effect, bursts, seed, formula=formula, progress=say)
         models = {str(name): found.models[name] for name in found.groups}
         return {"models": models, "panel": panel, "by": by, "comparison": found}
     fitted = fit_groups(
-        panel, by, lambda: make_estimator(estimator, *laws, seed, formula), bootstraps=bootstraps,
-        seed=seed, say=say,
+        panel, by, lambda: make_estimator(estimator, *laws, bases), bootstraps=bootstraps,
+        seed=laws[2], say=say,
     )  # fmt: skip
     return {"models": {g.name or "all subjects": g.model for g in fitted}, "panel": panel, "by": by}
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gp4c.data.tables.sources import PanelSource
     from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Subjects
     from gp4c.estimators.forecasts.forecast_result import Forecast
+    from gp4c.estimators.forecasts.joint_counts import JointCounts
     from gp4c.estimators.regression.covariate_effects import CovariateEffects
     from gp4c.model.laws import CountLaw, SubjectEffect
     from gp4c.parts import ModelSummary
@@ -293,6 +294,22 @@ class PanelEstimator:
         """How the bands were obtained; empty if there are none yet."""
         return ""
 
+    def components(self) -> Mapping[str, PanelEstimator]:
+        """Curves that the model is made of, by name, each as a fitted model; most have none."""
+        return {}
+
+    def own_tables(self) -> dict[str, pd.DataFrame]:
+        """Tables that only this model has, by name; ``gp4c fit --out`` writes them."""
+        return {}
+
+    def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
+        """Plots that only this model has, by name; each takes axes."""
+        return {}
+
+    def facts(self) -> list[tuple[str, str, str, float]]:
+        """What only this model says in a summary: section, quantity, words, number."""
+        return []
+
     def curve_parameters(self, level: float) -> list[tuple[str, str, float, float, float]]:
         """Parameters of a curve with a formula: name, meaning, value, ends of the interval."""
         return []
@@ -366,6 +383,15 @@ class PanelEstimator:
 
         self._check_fitted()
         return forecast(self, start, stop, subjects, level, **options)
+
+    def _joint_counts(
+        self, known: SubjectHistories | None, covariates: Floats | None, beyond: str,
+        own: Floats | None,
+    ) -> JointCounts:  # fmt: skip
+        """Draws of counts to come of known and new subjects."""
+        from gp4c.estimators.forecasts.joint_counts import JointCounts
+
+        return JointCounts(self, known, covariates, beyond, own)
 
     def curve_words(self) -> str:
         """What a forecast says of the error of the curve."""

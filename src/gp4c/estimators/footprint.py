@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gp4c.data.tables.sources import PanelSource
     from gp4c.estimators.base import PanelEstimator
     from gp4c.estimators.gp4c import GP4C
+    from gp4c.estimators.gp_base import GaussianProcessModel
 
 Floats = NDArray[np.float64]
 
@@ -66,21 +67,28 @@ def expected_peak(model: PanelEstimator, data: PanelCounts | PanelSource | None)
 
 def gaussian_bytes(model: GP4C, panel: PanelCounts) -> float:
     """Bytes of the largest arrays of a Gaussian-process fit: draws and modes, or a bound."""
-    distinct, size = panel.distinct(), model.n_inducing or _USUAL_INDUCING
+    size = model.n_inducing or _USUAL_INDUCING
     if not model._is_variational:
         rows = min(panel.n_intervals, _MOST_COMPRESSED)  # sums or a sample stand for more
         return _NUMBER * (
             size * (_ENGINE_COPIES * rows + _ENGINE_DRAWS) + _ROW_COPIES * panel.n_intervals
         )
-    term = count_term(model.count_term)
-    copies = term.copies + (_EFFECT_COPIES if model.effect is not None else 0.0)
-    if model.optimizer == "vem":
-        copies = term.copies / 2
+    share = 0.5 if model.optimizer == "vem" else 1.0  # which does without effects' arrays
+    return bound_bytes(model, panel, share)
+
+
+def bound_bytes(model: GaussianProcessModel, panel: PanelCounts, share: float = 1.0) -> float:
+    """Bytes of the largest arrays of a fit that maximises a bound; `share` of the usual copies."""
+    term, distinct = count_term(model.count_term), panel.distinct()
+    size = model.n_inducing or _USUAL_INDUCING
+    copies = share * term.copies
+    if share == 1.0 and model.effect is not None:
+        copies += _EFFECT_COPIES
     numbers = len(distinct) * size * copies + term.numbers(*_counted_lengths(model, panel))
     return float(_NUMBER * numbers)
 
 
-def _counted_lengths(model: GP4C, panel: PanelCounts) -> tuple[Floats, Kernel]:
+def _counted_lengths(model: GaussianProcessModel, panel: PanelCounts) -> tuple[Floats, Kernel]:
     """Lengths of counted intervals in the length-scale that the inducing inputs carry."""
     kernel, distinct = KERNELS[model.kernel], panel.distinct()
     scale = _USUAL_LENGTH_SCALE

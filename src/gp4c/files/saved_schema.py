@@ -28,6 +28,7 @@ from gp4c.files.kinds import (
 #: result classes that a file may name -> the module that defines them
 RESULTS = {
     "Posterior": "gp4c.posterior.sparse_posterior",
+    "SummedPosterior": "gp4c.posterior.summed_posterior",
     "SubjectHistories": "gp4c.data.subject_histories",
     "OwnCheck": "gp4c.posterior.own_check",
     "ServiceRecord": "gp4c.data.tables.service",
@@ -49,6 +50,7 @@ FIELDS: dict[str, dict[str, Check]] = {
         "prior_mean": number(), "inducing": array("M"), "mean": array("M"),
         "root": array("M", "M"), "window": window, "rate": number(),
     },
+    "SummedPosterior": {"parts": tuple_of(result("Posterior"), "L", at_least=1)},
     "CurveGroup": {
         "length_scale": number(positive=True), "inducing": array("M"), "values": array("M", "S"),
     },

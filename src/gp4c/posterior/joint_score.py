@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,6 @@ from scipy.special import logsumexp
 
 from gp4c.model.laws import EFFECTS, SubjectEffect
 from gp4c.model.laws.effects import ClosedForm
-from gp4c.model.quadrature import IntervalIntegrals
 from gp4c.posterior.scoring import NO_PARAMETERS, ScoredRows, subject_log_likelihoods
 from gp4c.posterior.sparse_posterior import Posterior
 
@@ -92,12 +92,20 @@ class CountLaw:
         return np.bincount(self.rows.interval, self.rows.count, size).astype(np.float64)
 
 
+class LinearMap(Protocol):
+    """Integrals over intervals as a linear function of values at nodes."""
+
+    def apply(self, values: Floats) -> Floats:
+        """Integrals (J,) or (J, S) of functions given at the nodes, (Q,) or (Q, S)."""
+        ...
+
+
 @dataclass(frozen=True)
-class _Curve:
-    """f = μ + Gξ on its nodes, and the law of the new counts given it."""
+class SquaredCurve:
+    """f = μ + Gξ on its nodes, and the law of the new counts given ∫λ = rate · ∫f²."""
 
     law: CountLaw
-    integrals: IntervalIntegrals
+    integrals: LinearMap
     rate: float
     mean: Floats
     factor: Floats
@@ -132,7 +140,7 @@ class _Proposal:
     log_det: float
 
     @classmethod
-    def of(cls, curve: _Curve) -> _Proposal:
+    def of(cls, curve: SquaredCurve) -> _Proposal:
         """Newton's method with the Fisher information, halving steps that lose."""
         xi = np.zeros(curve.factor.shape[1])
         here, slope, information = curve.around(xi)
@@ -153,7 +161,7 @@ class _Proposal:
         values, vectors = np.linalg.eigh(information)
         return cls(xi, vectors / np.sqrt(values), float(np.log(values).sum()))
 
-    def draw(self, curve: _Curve, size: int, rng: np.random.Generator) -> tuple[float, float]:
+    def draw(self, curve: SquaredCurve, size: int, rng: np.random.Generator) -> tuple[float, float]:
         """Log-likelihood from mirrored draws, and its relative error."""
         half = rng.standard_normal((len(self.mode), (size + 1) // 2))
         normals = np.concatenate([half, -half], axis=1)
@@ -183,5 +191,13 @@ def joint_log_likelihood(
     """
     integrals = posterior.integrals(start, stop)
     mean, factor, _ = posterior.spread(integrals.grid.nodes)
-    curve = _Curve(law, integrals, posterior.rate, mean, factor)
+    return mean_log_likelihood(
+        SquaredCurve(law, integrals, posterior.rate, mean, factor), n_draws, rng
+    )
+
+
+def mean_log_likelihood(
+    curve: SquaredCurve, n_draws: int, rng: np.random.Generator
+) -> tuple[float, float]:
+    """ln E p(counts | f) + Σ ln m! over the curve's ξ, and its Monte-Carlo standard error."""
     return _Proposal.of(curve).draw(curve, max(_LEAST_DRAWS, n_draws), rng)

@@ -32,7 +32,7 @@ def _subject_rows(model: PanelEstimator) -> Iterator[Row]:
     law, effects = model.effect_law_, model.subject_effects_
     if law.is_free and effects is not None:
         low, high = number(float(effects.min())), number(float(effects.max()))
-        words = f"{law.title}, mean 1, from {low} to {high}"
+        words = f"{law.title}, mean {number(float(effects.mean()))}, from {low} to {high}"
         yield Row(SUBJECTS, "subject effects", words, model.effect_)
         return
     yield Row(SUBJECTS, "subject effects", law.title, model.effect_)

@@ -89,4 +89,6 @@ def _approximation_warnings(model: PanelEstimator) -> Iterator[str]:
         yield remark.format(b=options["b"])
     if not model.has_evidence:
         remedy = "count_term=None" if model.count_term else "hyper='integrate'"
+        if model.effect_law_.is_free:
+            remedy = "GP4C()"
         yield f"the band leaves out the uncertainty of the length scale; {remedy} has it"

@@ -35,6 +35,7 @@ def rows_of(model: PanelEstimator, level: float, curves: Curves | None = None) -
     yield from _result_rows(model, level, curves)
     yield from _effect_rows(model, level)
     yield from _curve_rows(model, level)
+    yield from (Row(*fact) for fact in model.facts())
     yield from law_rows(model)
     yield from check_rows(model)
     yield from fit_rows(model)

@@ -53,7 +53,7 @@ EstimatorOption: TypeAlias = Annotated[
         metavar="NAME",
         autocompletion=lambda: estimator_names(),
         callback=lambda name: name if name == Estimator.GP4C else _kind(name).name,
-        help="Smooth rate: gp4c, gp4cw, local-em; constant rate: hpp; growth: power-law, "
+        help="Smooth rate: gp4c, gp4cw, mixture, local-em; constant rate: hpp; growth: power-law, "
         "log-linear; step functions: npmle, npmple, npmplgf.",
         rich_help_panel=_FITTING,
     ),
@@ -75,6 +75,15 @@ BurstsOption: TypeAlias = Annotated[
 ByOption: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Fit each group of subjects of this column.", rich_help_panel=_FITTING),
+]
+BasesOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=10,
+        help="Basis intensities of --model mixture; 2 unless given.",
+        rich_help_panel=_FITTING,
+    ),
 ]
 FormulaOption: TypeAlias = Annotated[
     str | None,
@@ -105,8 +114,9 @@ QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Pri
 
 
 def make_estimator(
-    estimator: str, effect: Effect, bursts: str, seed: int, formula: str | None = None
-) -> PanelEstimator:
+    estimator: str, effect: Effect, bursts: str, seed: int, formula: str | None = None,
+    bases: int | None = None,
+) -> PanelEstimator:  # fmt: skip
     """Build an estimator; what it cannot do is a usage error."""
     from gp4c.model.laws import EFFECTS, LAWS
 
@@ -116,6 +126,8 @@ def make_estimator(
         raise typer.BadParameter(
             "--formula goes with --model gp4c, power-law, log-linear and --effect auto, none, gamma"
         )
+    if bases is not None and "n_bases" not in taken:
+        raise typer.BadParameter(f"--bases goes with --model mixture, not {estimator}")
     laws = dict(kind.burst_options)
     if kind.has_posterior:  # any law of counts that was added
         laws |= {name: name for name in LAWS}
@@ -124,7 +136,7 @@ def make_estimator(
         "bursts": _argument(laws, bursts, "--bursts", estimator),
         "formula": formula,
         "random_state": seed,
-    }
+    } | ({} if bases is None else {"n_bases": bases})
     if free and arguments["bursts"] not in ("auto", False):
         raise typer.BadParameter(f"--bursts {bursts} does not go with --effect {effect}")
     return kind(**{name: value for name, value in arguments.items() if name in taken})

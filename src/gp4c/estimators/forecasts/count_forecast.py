@@ -43,7 +43,6 @@ from gp4c.estimators.forecasts.forecast_layout import (
 )
 from gp4c.estimators.forecasts.forecast_result import Forecast
 from gp4c.estimators.forecasts.forecast_words import exposure_words, note_of
-from gp4c.estimators.forecasts.joint_counts import JointCounts
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -165,7 +164,7 @@ def forecast(
         plan = _with_additions(plan, times, units, who, new)
     size = n_draws or int(np.clip(_ALL_DRAWS // plan.asked.n_cells, _FEWEST_DRAWS, FORECAST_DRAWS))
     rng = np.random.default_rng(seed_of(model, random_state))
-    counts = JointCounts(model, who.known, who.covariates_with(new), beyond, who.own)
+    counts = model._joint_counts(who.known, who.covariates_with(new), beyond, who.own)
     mean, draws = counts.draw(plan.asked, size, rng)
     words = (
         service_words(who.everybody, times.begin, float(times.stop.max()), who.active),

@@ -6,7 +6,8 @@ covariances within intervals.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 
@@ -192,6 +193,21 @@ class Workspace:
         spread = self.features @ q.root
         explained = np.einsum("ij,ij->i", spread, spread)
         return mean, hyper.variance * (self.residual + explained)
+
+    def interval_logs(self, hyper: Hyper, q: Gaussian) -> Floats:
+        """E ln ∫_j f² of each counted interval, or what the count term has for it."""
+        data = self.likelihood
+        found = data.term.interval_logs(data.integrals, *self.moments(hyper, q), data.b)
+        for block in self.blocks:
+            found[block.which] = block.logs(hyper, q.mean, q.root)
+        return found
+
+    def with_counts(self, count: Floats, totals: Floats) -> Workspace:
+        """The same features for other numbers of events in the intervals and of the subjects."""
+        changed = copy(self)
+        changed.likelihood = self.likelihood.with_counts(count, totals)
+        changed.blocks = [replace(block, count=count[block.which]) for block in self.blocks]
+        return changed
 
     def gradients(
         self, hyper: Hyper, by_mean: Floats, by_variance: Floats, within: list[BlockTerm]

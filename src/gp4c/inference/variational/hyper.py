@@ -111,6 +111,14 @@ class Problem:
         """The problem with something changed, and nothing remembered."""
         return replace(self, _likelihoods={}, **changes)
 
+    def with_counts(self, count: Floats, totals: Floats) -> Problem:
+        """The problem with other numbers of events in its counted intervals and of its subjects."""
+        everywhere = np.zeros_like(self.data.count)
+        everywhere[self.data.count != 0] = count
+        data = replace(self.data, count=everywhere, totals=totals)
+        known = {size: one.with_counts(count, totals) for size, one in self._likelihoods.items()}
+        return replace(self, data=data, _likelihoods=known)
+
     def scout(self) -> Problem:
         """The same problem with a cheap count term, for first looks."""
         cheap = count_term(self.count_term).stand_in

@@ -5,7 +5,7 @@ Everything is in unit time and unit rate; `units` brings the bound back to the u
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,10 @@ class Likelihood:
             b=b,
             units=data.constant,
         )
+
+    def with_counts(self, count: Floats, totals: Floats) -> Likelihood:
+        """The same intervals and subjects with other numbers of events, which may be fractions."""
+        return replace(self, count=count, exposure=replace(self.exposure, totals=totals))
 
     def counts(self, mean: Floats, variance: Floats) -> NodeTerm:
         """The part of the count term that pointwise moments decide; others are in blocks."""

@@ -21,3 +21,14 @@ class FreeWeights(NoEffect):
         "weights are fitted to the subjects' own counts: scores of other subjects are no "
         "predictions"
     )
+
+
+class BasisWeights(FreeWeights):
+    """Free weights of each subject on several bases; it has no name to be asked for by itself."""
+
+    title = "free weights on each basis; together"
+    method = "Each subject had a weight of its own on each basis, estimated from its counts."
+    caution = (
+        "weights are fitted to the subjects' own counts, and more bases always fit these better: "
+        "cross_validate says how many predict best"
+    )

@@ -19,6 +19,7 @@ from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of, ratio_times
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
 from gp4c.reporting.page import report_figures as figures
+from gp4c.reporting.page.component_section import component_section
 from gp4c.reporting.page.pdf_report import page_pdf
 from gp4c.reporting.page.report_method import (
     PAPER,
@@ -151,6 +152,8 @@ class Report:
         models = "Fitted models" if len(self.models) > 1 else "Fitted model"
         for key, heading, parts in (
             ("results", "Event rate and number of events", self._results()),
+            ("components", "What the rate is made of",
+             component_section(self.models, self.levels, self.by, self.figures)),
             ("effects", "Effects of covariates",
              effects_section(self.models, self.level, self.by)),
             ("comparison", "Comparison of groups", self._comparison()),

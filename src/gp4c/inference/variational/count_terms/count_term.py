@@ -79,6 +79,15 @@ class CountTerm(ABC):
         """The term from mean and variance of f at the grid's nodes."""
         return NOTHING
 
+    def interval_logs(
+        self, integrals: IntervalIntegrals, mean: Floats, variance: Floats, b: float
+    ) -> Floats:
+        """E ln ∫_j f² of each interval, or the bound on it, where pointwise moments decide it.
+
+        Its constant is included; a term that needs blocks leaves the numbers to them.
+        """
+        return np.full(integrals.size, np.nan)
+
     def blocks(
         self, start: Floats, stop: Floats, count: Floats, prior: SparsePrior, tol: float
     ) -> list[Block]:
@@ -109,3 +118,9 @@ def log_masses(count: Floats, mass: Floats) -> tuple[float, Floats]:
     if mass.min(initial=np.inf) <= 0.0:
         return -np.inf, np.zeros_like(mass)
     return float(count @ np.log(mass)), count / mass
+
+
+def logs_of(mass: Floats) -> Floats:
+    """ln μ; −∞ where μ is not positive."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(mass, 0.0))

@@ -45,14 +45,16 @@ class Exact(CountTerm):
         lengths = (stop - start) / prior.length_scale
         needed, blocks = block_orders(prior.kernel.interval_nodes(lengths, tol)), []
         for order in np.unique(needed):
-            chosen = needed == order
+            chosen = np.flatnonzero(needed == order)
             x, w = gauss_legendre(int(order))
             half = (stop[chosen] - start[chosen])[:, None] / 2
             nodes = (stop[chosen] + start[chosen])[:, None] / 2 + half * x
             features = prior.features(nodes.ravel()).reshape(*nodes.shape, -1)
             residual = prior.covariance(nodes, nodes) - features @ features.transpose(0, 2, 1)
             roots = np.sqrt(half * w)
-            blocks.append(Block(nodes, roots, count[chosen], features, residual, prior, tol))
+            blocks.append(
+                Block(nodes, roots, count[chosen], features, residual, prior, tol, chosen)
+            )
         return blocks
 
     def numbers(self, length: Floats, kernel: Kernel) -> float:
@@ -89,6 +91,8 @@ class Block:
     prior : SparsePrior
     tol : float
         Relative tolerance of E ln ∫ f².
+    which : (J,)
+        Positions of the intervals among all that are counted.
     """
 
     nodes: Floats
@@ -98,6 +102,7 @@ class Block:
     residual: Floats
     prior: SparsePrior
     tol: float
+    which: NDArray[np.intp]
 
     def moments(self, hyper: Hyper, mean: Floats, root: Floats) -> tuple[Floats, Floats]:
         """Mean (J, n) and covariance (J, n, n) of f at the nodes."""
@@ -124,6 +129,13 @@ class Block:
             by_mean=by_mean,
             by_covariance=by_covariance,
         )
+
+    def logs(self, hyper: Hyper, q_mean: Floats, root: Floats) -> Floats:
+        """E ln ∫_j f² of each interval."""
+        mean, covariance = self.moments(hyper, q_mean, root)
+        w = self.root_weights
+        ww = w[:, :, None] * w[:, None, :]
+        return expected_log_quadratic(w * mean, ww * covariance, tol=self.tol)[0]
 
     def pull_vector(self, values: Floats) -> Floats:
         """Σ_j B_jᵀ values_j."""

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.inference.variational.count_terms.count_term import CountTerm, NodeTerm, log_masses
+from gp4c.inference.variational.count_terms.count_term import (
+    CountTerm,
+    NodeTerm,
+    log_masses,
+    logs_of,
+)
 from gp4c.model.quadrature import IntervalIntegrals
 
 Floats = NDArray[np.float64]
@@ -56,3 +61,9 @@ class Lemma2(CountTerm):
     ) -> NodeTerm:
         """Theorem 1."""
         return theorem1(integrals, count, mean, variance, b)
+
+    def interval_logs(
+        self, integrals: IntervalIntegrals, mean: Floats, variance: Floats, b: float
+    ) -> Floats:
+        """Theorem 1 for one event in each interval."""
+        return logs_of(integrals.apply(mean**2 + b * variance)) - LEMMA2_CONSTANT

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.inference.variational.count_terms.count_term import CountTerm, NodeTerm, log_masses
+from gp4c.inference.variational.count_terms.count_term import (
+    CountTerm,
+    NodeTerm,
+    log_masses,
+    logs_of,
+)
 from gp4c.inference.variational.expected_logs.log_square import expected_log_square
 from gp4c.model.quadrature import IntervalIntegrals
 
@@ -31,3 +36,9 @@ class Pointwise(CountTerm):
         value, share = log_masses(count, integrals.apply(geometric))
         node = integrals.transpose(share) * geometric
         return NodeTerm(value, node * by_mean, node * by_variance)
+
+    def interval_logs(
+        self, integrals: IntervalIntegrals, mean: Floats, variance: Floats, b: float
+    ) -> Floats:
+        """ln ∫_j exp(E ln f²)."""
+        return logs_of(integrals.apply(np.exp(expected_log_square(mean, variance)[0])))

@@ -1,0 +1,1 @@
+"""Intensities that are combinations of basis intensities, with weights of every subject."""

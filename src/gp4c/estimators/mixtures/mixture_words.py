@@ -1,0 +1,50 @@
+"""What a fitted mixture says of its bases and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from gp4c.estimators.mixtures.gp4c_mixture import GP4CMixture
+
+Fact = tuple[str, str, str, float]
+
+_SECTION = "Basis intensities"
+#: times at which the highest rate is looked for
+_TIMES = 401
+#: share of a subject's events that makes a basis its main one
+_MAIN = 0.8
+#: nats within which two starts reached the same bound
+_SAME_BOUND = 0.5
+
+
+def basis_facts(model: GP4CMixture) -> list[Fact]:
+    """Rows of a summary; none for one basis, which is the curve itself."""
+    return list(_facts(model)) if model.weights_.shape[1] > 1 else []
+
+
+def _facts(model: GP4CMixture) -> Iterator[Fact]:
+    unit = model.time_unit_ or "units of time"
+    low, high = model.window_
+    times = np.linspace(low, high, _TIMES)
+    own = model.weights_ * model.basis_expected_
+    share = own / own.sum(axis=1, keepdims=True)
+    seen = model.subject_totals_ > 0
+    for k, part in enumerate(model.posterior_.parts):
+        rate = part.intensity(times)
+        peak = times[int(np.argmax(rate))]
+        main = int((share[seen, k] >= _MAIN).sum())
+        words = (
+            f"{model.shares_[k]:.0%} of the events; highest at {peak:.3g} {unit}; varies on a "
+            f"scale of about {model.length_scales_[k]:.2g} {unit}; main basis (at least "
+            f"{_MAIN:.0%} of the events) of {main} of the {int(seen.sum())} subjects with events"
+        )
+        yield _SECTION, f"basis {k + 1}", words, float(model.shares_[k])
+    agreed = int((model.starts_ > model.starts_[0] - _SAME_BOUND).sum())
+    words = f"{agreed} of {len(model.starts_)} different starts reached the best bound"
+    if len(model.starts_) > agreed:
+        words += f"; the next one is {model.starts_[0] - model.starts_[agreed]:.1f} nats lower"
+    yield _SECTION, "starts", words, float(agreed)

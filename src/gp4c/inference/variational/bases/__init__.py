@@ -1,0 +1,1 @@
+"""Several basis intensities, of which every subject has a combination (docs/maths_mixture.md)."""

@@ -1,0 +1,52 @@
+"""What a rate is made of, in the report: curves of the parts, and pictures that a model has."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+from gp4c.reporting.figures.curves import curves_of
+from gp4c.reporting.figures.plot_style import SIZE, any_script
+from gp4c.reporting.page.report_figures import Figure, curve_figure
+from gp4c.reporting.page.report_page import picture, plot, table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gp4c.estimators.base import PanelEstimator
+
+
+def component_section(
+    models: Mapping[str, PanelEstimator],
+    levels: Sequence[float],
+    by: str | None,
+    figures: dict[str, Figure],
+) -> Iterator[str]:
+    """Curves of the parts of each model that has parts; they join the `figures` of the page."""
+    for k, (name, model) in enumerate(models.items()):
+        parts = model.components()
+        if not parts:
+            continue
+        curves = {part: curves_of(one, levels=levels) for part, one in parts.items()}
+        whose, key = f"{by}: {name}. " if by else "", f"components-{k}"
+        figures[key] = curve_figure(curves, "rate")
+        yield plot(
+            key, f"{whose}Event rates over time: {', '.join(parts)}.",
+            f"{escape(whose)}Rates that the rate is made of, with <span data-level></span> bands.",
+        )  # fmt: skip
+        yield table("", (), [[quantity, words] for _, quantity, words, _ in model.facts()])
+        for title, draw in model.own_plots().items():
+            words = f"{whose}{title[:1].upper()}{title[1:]}."
+            yield picture(_png(draw), words, escape(words))
+
+
+def _png(draw: Callable[[Axes], Axes]) -> bytes:
+    from matplotlib.figure import Figure as Drawing
+
+    figure, file = Drawing(figsize=SIZE, layout="constrained"), io.BytesIO()
+    draw(figure.add_subplot())
+    with any_script():
+        figure.savefig(file, format="png", dpi=150)
+    return file.getvalue()
