@@ -20,7 +20,7 @@ from gp4c.posterior.forecasting import expected_integrals, integral_draws
 from gp4c.posterior.sparse_posterior import Posterior
 
 if TYPE_CHECKING:
-    from gp4c.estimators.mixtures.gp4c_mixture import GP4CMixture
+    from gp4c.estimators.mixtures.fitted_mixture import FittedMixture
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ _CHUNK = 12_000_000
 class MixtureCounts(JointCounts):
     """Counts to come of known and new subjects under a mixture of bases."""
 
-    model: GP4CMixture
+    model: FittedMixture
 
     def rates(
         self, asked: Asked, n_draws: int, rng: np.random.Generator

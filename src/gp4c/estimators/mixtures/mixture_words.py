@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from gp4c.estimators.mixtures.gp4c_mixture import GP4CMixture
+    from gp4c.estimators.mixtures.fitted_mixture import FittedMixture
 
 Fact = tuple[str, str, str, float]
 
@@ -17,16 +17,18 @@ _SECTION = "Basis intensities"
 _TIMES = 401
 #: share of a subject's events that makes a basis its main one
 _MAIN = 0.8
+#: share of all events below which a basis is one too many
+_NOTHING = 0.01
 #: nats within which two starts reached the same bound
 _SAME_BOUND = 0.5
 
 
-def basis_facts(model: GP4CMixture) -> list[Fact]:
+def basis_facts(model: FittedMixture) -> list[Fact]:
     """Rows of a summary; none for one basis, which is the curve itself."""
     return list(_facts(model)) if model.weights_.shape[1] > 1 else []
 
 
-def _facts(model: GP4CMixture) -> Iterator[Fact]:
+def _facts(model: FittedMixture) -> Iterator[Fact]:
     unit = model.time_unit_ or "units of time"
     low, high = model.window_
     times = np.linspace(low, high, _TIMES)
@@ -42,6 +44,8 @@ def _facts(model: GP4CMixture) -> Iterator[Fact]:
             f"scale of about {model.length_scales_[k]:.2g} {unit}; main basis (at least "
             f"{_MAIN:.0%} of the events) of {main} of the {int(seen.sum())} subjects with events"
         )
+        if model.shares_[k] < _NOTHING:
+            words = f"less than {_NOTHING:.0%} of the events: n_bases={k} says as much"
         yield _SECTION, f"basis {k + 1}", words, float(model.shares_[k])
     agreed = int((model.starts_ > model.starts_[0] - _SAME_BOUND).sum())
     words = f"{agreed} of {len(model.starts_)} different starts reached the best bound"
