@@ -122,16 +122,16 @@ class FitResult:
             from gp4c.reporting.publication import table_files
 
             files |= table_files(self.tables(), tables)
-        files |= self._own_files()
+        files |= self._own_files(style)
         files |= self._plots(style)
         files["summary.txt"] = lambda path: path.write_text(self.text() + "\n", encoding="utf-8")
         files["summary.json"] = lambda path: path.write_text(self.json() + "\n", encoding="utf-8")
         return files
 
-    def _own_files(self) -> dict[str, Writer]:
+    def _own_files(self, style: FigureStyle | None) -> dict[str, Writer]:
         """Tables and plots that only some models have, one of each group."""
         from gp4c.reporting.csv_tables import write_csv
-        from gp4c.reporting.figures.plot_style import save_plot
+        from gp4c.reporting.figures.plot_style import FigureStyle
 
         files: dict[str, Writer] = {}
         for fit_name, group in zip(self.file_names, self.fitted, strict=True):
@@ -139,7 +139,7 @@ class FitResult:
             for name, frame in group.model.own_tables().items():
                 files[f"{name}{end}.csv"] = partial(write_csv, frame)
             for name, draw in group.model.own_plots().items():
-                files[f"{name}{end}.png"] = partial(save_plot, draw)
+                files |= (style or FigureStyle()).files(f"{name}{end}", draw, formats=("png",))
         return files
 
     def _table(self) -> pd.DataFrame:

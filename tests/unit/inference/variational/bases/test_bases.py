@@ -142,7 +142,7 @@ def test_the_exact_count_term_of_all_bases_is_a_monte_carlo_mean():
 
 
 def test_two_bases_are_never_worse_than_one():
-    problem, rows = problem_of("pointwise")
+    problem, _ = problem_of("pointwise")
     first = find_optimum(problem, mean="learn", tol=1e-4, max_iter=50)
     _, _, found = found_by("pointwise")
     assert found.bound.total > first.value
