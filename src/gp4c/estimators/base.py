@@ -237,7 +237,7 @@ class PanelEstimator:
 
         Data that need more memory than there is are refused before anything begins.
         """
-        import_module("gp4c.estimators.footprint").check_memory(self, data)
+        import_module("gp4c.estimators.large_data.footprint").check_memory(self, data)
         before = dict(vars(self))
         try:
             yield

@@ -280,7 +280,7 @@ class GP4C(CovariateModel):
         return self
 
     def _fit_bytes(self, panel: PanelCounts) -> float:
-        from gp4c.estimators.footprint import gaussian_bytes
+        from gp4c.estimators.large_data.footprint import gaussian_bytes
 
         return gaussian_bytes(self, panel)
 

@@ -150,6 +150,6 @@ class GP4CMixture(FittedMixture):
         check_shared_parameters(self)
 
     def _fit_bytes(self, panel: PanelCounts) -> float:
-        from gp4c.estimators.footprint import bound_bytes
+        from gp4c.estimators.large_data.footprint import bound_bytes
 
         return self.n_bases * bound_bytes(self, panel)

@@ -9,7 +9,7 @@ import pytest
 
 import gp4c
 from gp4c.estimators import footprint
-from gp4c.estimators.footprint import expected_peak
+from gp4c.estimators.large_data.footprint import expected_peak
 from gp4c.exceptions import NotEnoughMemoryError
 from peaks import traced_peak
 from problems import visits_panel
