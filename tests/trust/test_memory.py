@@ -16,7 +16,7 @@ import pytest
 import gp4c
 from gp4c import memory
 from gp4c.data.tables import content
-from gp4c.estimators import footprint
+from gp4c.estimators.large_data import footprint
 from gp4c.estimators.large_data.footprint import expected_peak
 from gp4c.exceptions import GP4CError, NotEnoughMemoryError
 from peaks import traced_peak

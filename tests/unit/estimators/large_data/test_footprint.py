@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gp4c
-from gp4c.estimators import footprint
+from gp4c.estimators.large_data import footprint
 from gp4c.estimators.large_data.footprint import expected_peak
 from gp4c.exceptions import NotEnoughMemoryError
 from peaks import traced_peak
