@@ -15,7 +15,7 @@ from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.inference.variational.count_terms import count_term
 from gp4c.posterior.draws import CurveDraws
 from gp4c.reporting.row import Row
-from gp4c.reporting.words import duration, estimate, moment, number
+from gp4c.reporting.words import estimate, moment, number, point
 
 if TYPE_CHECKING:
     from gp4c.posterior.own_check import OwnCheck
@@ -135,7 +135,7 @@ def check_rows(model: PanelEstimator) -> Iterator[Row]:
         return
     unit = model.time_unit_
     yield Row(CHECK, "within subjects", _within(found), found.dispersion)
-    start, stop = number(found.worst_start), duration(found.worst_stop, unit, 3)
+    start, stop = point(found.worst_start), moment(found.worst_stop, unit)
     yield Row(
         CHECK, "over time",
         f"events differ most from {start} to {stop}: {found.worst_observed:,.0f} seen, "

@@ -10,7 +10,7 @@ from gp4c.data.summaries.panel_summary import html_table
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CError
 from gp4c.reporting.summary import summarise
-from gp4c.reporting.words import estimate, moment, number, percent
+from gp4c.reporting.words import estimate, moment, percent, point
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
@@ -59,7 +59,7 @@ def forecast_html(found: Forecast) -> str:
     axis = TimeAxis(found.time_unit, found.time_origin)
     rows = [
         [str(row["subject"]),
-         " to ".join(axis.date(row[end]) or number(row[end]) for end in ("start", "stop")),
+         " to ".join(axis.date(row[end]) or point(row[end]) for end in ("start", "stop")),
          estimate(row["mean"]),
          f"{row['low']:g} to {row['high']:g}"]
         for row in table.head(_MOST_ROWS).to_dict("records")

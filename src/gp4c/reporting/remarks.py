@@ -9,7 +9,7 @@ from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.fit_warnings import burst_remedy
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.inference.variational.count_terms import count_term
-from gp4c.reporting.words import moment, number
+from gp4c.reporting.words import moment, point
 
 #: frailty variance above which few subjects carry the mean
 _HEAVY_FRAILTY = 2.0
@@ -53,7 +53,7 @@ def _check_warnings(model: PanelEstimator) -> Iterator[str]:
     if found.comes_at_other_times:
         yield (
             "events come at other times than the fitted curve says, above all from "
-            f"{number(found.worst_start)} to {moment(found.worst_stop, model.time_unit_)}"
+            f"{point(found.worst_start)} to {moment(found.worst_stop, model.time_unit_)}"
         )
 
 

@@ -17,8 +17,10 @@ from gp4c.reporting.figures.curves import N_POINTS, Curves, at_exposure, bands_o
 from gp4c.reporting.fit_rows import check_rows, fit_rows, is_variational
 from gp4c.reporting.law_rows import law_rows, length_scale_range
 from gp4c.reporting.row import Row
-from gp4c.reporting.words import duration, estimate, moment, number, per, percent
+from gp4c.reporting.words import duration, estimate, moment, number, per, percent, point
 
+#: times at which a band is looked at where no curve was evaluated
+_FEW_POINTS = 51
 #: difference of logarithms from which a crude rate is said not to be the average rate
 _NOTICEABLE = math.log(1.1)
 
@@ -34,7 +36,7 @@ def rows_of(model: PanelEstimator, level: float, curves: Curves | None = None) -
     yield from _data_rows(model)
     yield from _result_rows(model, level, curves)
     yield from _effect_rows(model, level)
-    yield from _curve_rows(model, level)
+    yield from _curve_rows(model, level, curves)
     yield from (Row(*fact) for fact in model.facts())
     yield from law_rows(model)
     yield from check_rows(model)
@@ -54,7 +56,7 @@ def _data_rows(model: PanelEstimator) -> Iterator[Row]:
     elif at_risk is not None:
         yield Row(section, "time at risk", duration(at_risk, unit, 4), float(at_risk))
     low, high = model.window_
-    text = f"{number(low, 4)} to {number(high, 4)} {unit or '(unit of time not stated)'}"
+    text = f"{point(low, 4)} to {point(high, 4)} {unit or '(unit of time not stated)'}"
     first, last = (TimeAxis.of(model).date(time) for time in (low, high))
     if first is not None:
         text += f" ({first} to {last})"
@@ -167,19 +169,19 @@ def _why_crude(model: PanelEstimator, crude: float, average: float, expected: fl
 # -- the curve ------------------------------------------------------------------------------
 
 
-def _curve_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
+def _curve_rows(model: PanelEstimator, level: float, curves: Curves | None) -> Iterator[Row]:
     section, unit = "Shape of the curve", model.time_unit_
     for name, meaning, value, low, high in model.curve_parameters(level):
         text = f"{number(value)} ({percent(level)} interval {number(low)} to {number(high)})"
         yield Row(section, name, f"{text}; {meaning}", value, low, high)
     if isinstance(model, GaussianProcessModel):
-        yield _length_scale_row(model, section)
-        level = model.mean_**2 + model.variance_
-        share = model.variance_ / level if level > 0 else math.nan
+        yield _length_scale_row(model, section, level, curves)
+        mean = model.mean_**2 + model.variance_
+        share = model.variance_ / mean if mean > 0 else math.nan
         yield Row(
             section, "prior of the rate",
-            f"mean {number(level)} {per(unit, model.usage_)}; {share:.0%} of it is variation over "
-            "time", level,
+            f"mean {number(mean)} {per(unit, model.usage_)}; {share:.0%} of it is variation over "
+            "time", mean,
         )  # fmt: skip
         if is_variational(model):
             yield Row(section, "inducing inputs", str(model.n_inducing_), int(model.n_inducing_))
@@ -192,14 +194,33 @@ def _curve_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
         yield Row(section, "jumps", f"{jumps:,} at {len(model.times_):,} visit times", jumps)
 
 
-def _length_scale_row(model: GaussianProcessModel, section: str) -> Row:
+def _length_scale_row(
+    model: GaussianProcessModel, section: str, level: float, curves: Curves | None
+) -> Row:
     """The scale on which the rate varies; a range if the hyper-parameters were integrated out."""
     unit, value = model.time_unit_, float(model.length_scale_)
+    low, high = length_scale_range(model) or (None, None)
+    constant = _constant_within(model, level, curves)
+    if constant is not None:  # then the scale says little: nothing to see varies on it
+        text = (
+            f"the curve is flat within its band: a constant rate of {estimate(constant)} "
+            f"{per(unit, model.usage_)} lies in the {percent(level)} band at all times"
+        )
+        return Row(section, "length scale", text, value, low, high)
     text = f"the rate varies on a scale of about {duration(value, unit)}"
-    limits = length_scale_range(model)
-    if limits is None:
-        return Row(section, "length scale", text, value)
-    low, high = limits
-    if high > 1.2 * low:
+    if low is not None and high is not None and high > 1.2 * low:
         text += f" (80% of the posterior: {number(low, 2)} to {number(high, 2)})"
     return Row(section, "length scale", text, value, low, high)
+
+
+def _constant_within(
+    model: GaussianProcessModel, level: float, curves: Curves | None
+) -> float | None:
+    """A rate that the band holds at all times, the middle of such rates; None without one."""
+    if curves is not None and level in curves.rate_bands:
+        low, high = curves.rate_bands[level]
+    else:
+        times = np.linspace(*model.window_, _FEW_POINTS)
+        low, high = bands_of(model, "intensity", times, levels=(level,))[level]
+    bottom, top = float(np.max(low)), float(np.min(high))
+    return (bottom + top) / 2 if bottom <= top else None

@@ -37,9 +37,16 @@ def duration(value: float, unit: str | None, digits: int = 2) -> str:
     return f"{text} {singular(unit) if text == '1' else unit}"
 
 
+def point(value: float, digits: int = 3) -> str:
+    """Write a point on the axis of time: as an amount, but the year 1963 is not 1,963."""
+    if 1000 <= abs(value) < 1e9:
+        return f"{value:.1f}".removesuffix(".0")
+    return number(value, digits).replace(",", "")
+
+
 def moment(value: float, unit: str | None) -> str:
     """Write a point in time: ``53 months``, or ``time 53`` without a unit."""
-    return f"{number(value)} {unit}" if unit else f"time {number(value)}"
+    return f"{point(value)} {unit}" if unit else f"time {point(value)}"
 
 
 def percent(level: float) -> str:

@@ -45,7 +45,8 @@ def test_the_default_is_described_in_plain_words(default):
     assert summary["log evidence"].value == default.log_evidence_
     row = summary["length scale"]
     assert row.low < row.value < row.high
-    assert "80% of the posterior" in row.text
+    assert "flat within its band" in row.text  # at 95%, but not at 50%:
+    assert "80% of the posterior" in summarise(default, level=0.5)["length scale"].text
     text = str(summary)
     assert "ELBO" not in text
     assert "inducing inputs" not in text

@@ -15,6 +15,7 @@ from gp4c.reporting.fit_rows import compression_text
 from gp4c.reporting.remarks import warnings_of
 from gp4c.reporting.summary import summarise
 from gp4c.reporting.summary_rows import _result_rows, _when
+from gp4c.reporting.words import moment, point
 
 SIZES = {"n_rows": 12_000, "n_intervals": 400, "error": 2e-5, "relative_error": 3e-9}
 
@@ -147,3 +148,35 @@ def test_times_of_a_calendar_have_dates(quiet):
     assert _when(dated, 40.0) == "40 days (2024-02-10)"
     assert _when(quiet, 4.0) == "time 4"
     assert summarise(dated)["window"].text == "0 to 100 days (2024-01-01 to 2024-04-10)"
+
+
+def test_years_are_points_in_time_not_amounts():
+    assert [point(t) for t in (1963, 1963.25, 12, 0.5, 12345)] == [
+        "1963", "1963.2", "12", "0.5", "12345",
+    ]  # fmt: skip
+    assert moment(1963.0, "years") == "1963 years"
+    panel, _ = gp4c.simulate_panel(
+        0.4, window=(1963, 1990), n_subjects=8, n_intervals=3, time_unit="years", random_state=1
+    )
+    text = str(gp4c.HomogeneousPoisson().fit(panel).summary())
+    assert "window                  1963 to 1990 years" in text
+    assert "1,9" not in text
+
+
+def test_a_curve_that_a_constant_fits_is_called_flat():
+    flat, _ = gp4c.simulate_panel(
+        0.4, window=(0, 20), n_subjects=15, n_intervals=10, time_unit="weeks", random_state=1
+    )
+    model = gp4c.GP4C(effect=None, bursts=False).fit(flat)
+    row = summarise(model)["length scale"]
+    assert row.text.startswith("the curve is flat within its band: a constant rate of")
+    assert row.value == model.length_scale_
+    said = float(row.text.split("rate of ")[1].split()[0])
+    low, high = model.intensity_band(np.linspace(0, 20, 51))
+    assert low.max() <= said <= high.min()
+    steep, _ = gp4c.simulate_panel(
+        lambda t: 0.1 + 1.5 * (t > 10), window=(0, 20), n_subjects=30, n_intervals=6,
+        time_unit="weeks", random_state=1,
+    )  # fmt: skip
+    row = summarise(gp4c.GP4C(effect=None, bursts=False).fit(steep))["length scale"]
+    assert row.text.startswith("the rate varies on a scale of about")

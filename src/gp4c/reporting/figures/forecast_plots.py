@@ -16,7 +16,7 @@ from gp4c.reporting.figures.plot_style import (
     style,
     tint,
 )
-from gp4c.reporting.words import number, percent
+from gp4c.reporting.words import percent, point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,7 +72,7 @@ def _windows(forecast: Forecast, ax: Axes | None) -> Axes:
               label=f"{percent(forecast.level)} interval")  # fmt: skip
     ax.plot(place, mean, "D", color=look.colour, markersize=5, label="expected")
     axis = TimeAxis(forecast.time_unit, forecast.time_origin)
-    names = [axis.date(t) or number(t, 4) for t in forecast.start]
+    names = [axis.date(t) or point(t, 4) for t in forecast.start]
     shown = place[:: max(1, len(place) // 12)]
     ax.set_xticks(shown, [names[k] for k in shown], rotation=30, ha="right")
     unit = "" if axis.origin is not None or not axis.unit else f" ({axis.unit})"

@@ -43,7 +43,7 @@ from gp4c.reporting.page.report_page import (
 )
 from gp4c.reporting.page.unit_section import units_section
 from gp4c.reporting.summary import ModelSummary, summarise
-from gp4c.reporting.words import estimate, moment, number, per, percent
+from gp4c.reporting.words import estimate, moment, number, per, percent, point
 
 if TYPE_CHECKING:
     import os
@@ -203,7 +203,7 @@ class Report:
     def header(self) -> str:
         """HTML under the title: sizes of the data, and a card for each group."""
         unit, (start, end) = self.first.time_unit_, self.first.window_
-        span = f"{number(start)} to {moment(end, unit)}"
+        span = f"{point(start)} to {moment(end, unit)}"
         if self.first.time_origin_ is not None:
             span += f" ({_window_words(start, end, self.first)})"
         data = self.first.data_summary_ if len(self.models) == 1 else None
@@ -282,7 +282,7 @@ class Report:
             shown = np.unique(np.linspace(0, len(c.times) - 1, _TABLE_ROWS).astype(int))
             header = ["time", "estimate", *([f"{percent(self.level)} from", "to"] if bands else [])]
             rows = [
-                [number(c.times[k]), estimate(values[k]), *(estimate(b[k]) for b in bands or ())]
+                [point(c.times[k]), estimate(values[k]), *(estimate(b[k]) for b in bands or ())]
                 for k in shown.tolist()
             ]
             tables.append(table(name if self.by else "", header, rows, numbers=True))
@@ -416,7 +416,7 @@ def _size(source: PanelCounts | Mapping[str, float], key: str) -> int:
 def _window_words(start: float, stop: float, model: PanelEstimator) -> str:
     """A window in numbers, or in dates where the data had dates."""
     axis = TimeAxis.of(model)
-    return f"{axis.date(start) or number(start)} to {axis.date(stop) or number(stop)}"
+    return f"{axis.date(start) or point(start)} to {axis.date(stop) or point(stop)}"
 
 
 def _panel_png(panel: PanelCounts) -> bytes:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gp4c.reporting.figures.curves import Bands, Curves, Floats
 from gp4c.reporting.figures.observed_numbers import HEADING, LONGEST_NAME, ObservedNumbers
-from gp4c.reporting.words import number
+from gp4c.reporting.words import number, point
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -72,7 +72,7 @@ def _below(observed: ObservedNumbers) -> Figure:
     longest = max(len(_cut(name)) for name in observed.numbers)  # on the screen, not in HTML
     return {
         "ticks": times,
-        "tickNames": [number(time) for time in times],
+        "tickNames": [point(time) for time in times],
         "observed": {"heading": HEADING, "rows": rows, "longest": longest},
     }
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from gp4c import __version__
 from gp4c.reporting.figures.observed_numbers import HEADING
-from gp4c.reporting.words import number
+from gp4c.reporting.words import point
 
 if TYPE_CHECKING:
     from gp4c.data.summaries.table import Table
@@ -172,7 +172,7 @@ def observed_table(observed: ObservedNumbers | None) -> str:
     if observed is None:
         return ""
     rows = [
-        [number(time), *(f"{numbers[k]:,}" for numbers in observed.numbers.values())]
+        [point(time), *(f"{numbers[k]:,}" for numbers in observed.numbers.values())]
         for k, time in enumerate(observed.times.tolist())
     ]
     return table(HEADING.capitalize(), ["time", *observed.numbers], rows, numbers=True)

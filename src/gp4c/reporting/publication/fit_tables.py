@@ -26,7 +26,7 @@ from gp4c.reporting.law_rows import dispersion_range, frailty_range, length_scal
 from gp4c.reporting.publication.estimate_lines import NONE, Estimate, by_group, one_column
 from gp4c.reporting.remarks import warnings_of
 from gp4c.reporting.summary_rows import title_of
-from gp4c.reporting.words import estimate, moment, number, per, percent
+from gp4c.reporting.words import estimate, moment, per, percent, point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,7 +207,7 @@ def curve_table(
 def _curve_rows(curves: Curves, level: float, axis: TimeAxis) -> Iterator[tuple[str, ...]]:
     for k, time in enumerate(curves.times.tolist()):
         date = axis.date(time)
-        cells = [number(time, 4) if date is None else f"{number(time, 4)} ({date})"]
+        cells = [point(time, 4) if date is None else f"{point(time, 4)} ({date})"]
         for values, bands in (
             (curves.rate, curves.rate_bands), (curves.cumulative, curves.cumulative_bands)
         ):  # fmt: skip

@@ -11,7 +11,7 @@ from gp4c.data.checks import plural
 from gp4c.data.summaries.table import Table
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.publication.estimate_lines import Estimate, one_column
-from gp4c.reporting.words import duration, estimate, moment, number, percent
+from gp4c.reporting.words import duration, estimate, moment, number, percent, point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,7 +79,7 @@ def forecast_table(found: Forecast) -> Table:
     rows = tuple(
         (
             str(row["subject"]),
-            " to ".join(axis.date(row[end]) or number(row[end], 4) for end in ("start", "stop")),
+            " to ".join(axis.date(row[end]) or point(row[end], 4) for end in ("start", "stop")),
             estimate(row["mean"]), f"{row['median']:,.0f}",
             f"{row['low']:,.0f} to {row['high']:,.0f}",
         )
