@@ -139,6 +139,8 @@ def _why_no_evidence(pooled: Any, panel: PanelCounts) -> str:
         return "the model maximises its hyper-parameters"
     if pooled.get_params().get("formula") is not None:
         return "the model has covariates"
+    if pooled.has_factors:
+        return "the model has a trend or a season"
     if panel.n_intervals > MOST_ROWS:
         return f"the panel has more than {MOST_ROWS:,} rows"
     return ""

@@ -18,6 +18,7 @@ from gp4c.cli.options.estimator_options import (
     LevelOption,
     QuietOption,
     SeedOption,
+    TrendOption,
     fit_groups,
     make_estimator,
     with_covariates,
@@ -46,6 +47,7 @@ def fit(
     bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
     bases: BasesOption = None,
+    trend: TrendOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -68,12 +70,13 @@ def fit(
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(files, scheduler):
             source = scan_source(files, table, by=by, formula=formula)
-            built = make_estimator(model, effect, bursts, seed, bases=bases)
+            built = make_estimator(model, effect, bursts, seed, bases=bases, trend=trend)
             fitted = fit_in_parts(source, built, scheduler, say)
         else:
             panel = with_covariates(read_source(files[0], table), formula, table.drop_missing)
             fitted = fit_groups(
-                panel, by, lambda: make_estimator(model, effect, bursts, seed, formula, bases),
+                panel, by,
+                lambda: make_estimator(model, effect, bursts, seed, formula, bases, trend),
                 bootstraps=bootstrap, seed=seed, say=say,
             )  # fmt: skip
         say("summing up")

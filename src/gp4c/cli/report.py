@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ from gp4c.cli.options.estimator_options import (
     LevelOption,
     QuietOption,
     SeedOption,
+    TrendOption,
     fit_groups,
     groups_of,
     make_estimator,
@@ -31,7 +33,9 @@ from gp4c.cli.outputs import read_formats, say_written, write_all
 from gp4c.cli.progress import working
 
 if TYPE_CHECKING:
+    from gp4c.analysis.comparison import Comparison
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
 
 FORMATS = ("html", "docx", "pdf")
 
@@ -52,6 +56,7 @@ def report(
     bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
     bases: BasesOption = None,
+    trend: TrendOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -95,8 +100,15 @@ def report(
         else:
             panel = read_source(file, table)
             panel = with_covariates(panel, formula, table.drop_missing)
-            laws = (effect, bursts, seed, formula)
-            parts = _from_table(panel, by, model, laws, bases, bootstrap, say)
+            from gp4c.cli.compare import compare_groups
+
+            build = partial(make_estimator, model, effect, bursts, seed, formula, bases, trend)
+            chosen = (effect, bursts, seed)
+            parts = _from_table(
+                panel, by, build, lambda: compare_groups(
+                    panel, str(by), *chosen, formula=formula, trend=trend, progress=say
+                ), seed, bootstrap, say,
+            )  # fmt: skip
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)
         say("writing")
@@ -115,21 +127,17 @@ def _from_saved(file: str) -> dict[str, Any]:
 
 
 def _from_table(
-    panel: PanelCounts, by: str | None, estimator: str, laws: tuple[Effect, str, int, str | None],
-    bases: int | None, bootstraps: int, say: Callable[[str], None],
+    panel: PanelCounts, by: str | None, build: Callable[[], PanelEstimator],
+    compare: Callable[[], Comparison], seed: int, bootstraps: int, say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
-    if by is not None and estimator == Estimator.GP4C and len(groups_of(panel, by)) > 1:
-        from gp4c.cli.compare import compare_groups
-
+    if by is not None and build().name == Estimator.GP4C and len(groups_of(panel, by)) > 1:
         say(f"fitting and comparing groups of {by}")
-        effect, bursts, seed, formula = laws
-        found = compare_groups(panel, by, effect, bursts, seed, formula=formula, progress=say)
+        found = compare()
         models = {str(name): found.models[name] for name in found.groups}
         return {"models": models, "panel": panel, "by": by, "comparison": found}
     fitted = fit_groups(
-        panel, by, lambda: make_estimator(estimator, *laws, bases), bootstraps=bootstraps,
-        seed=laws[2], say=say,
+        panel, by, build, bootstraps=bootstraps, seed=seed, say=say,
     )  # fmt: skip
     return {"models": {g.name or "all subjects": g.model for g in fitted}, "panel": panel, "by": by}
 

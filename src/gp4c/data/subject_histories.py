@@ -43,6 +43,8 @@ class SubjectHistories:
         the effects are drawn independently of the curve.
     service : ServiceRecord, optional
         Who is out of service, and how much each subject was used of late.
+    span_inputs, row_inputs : (P, r), (J, r), optional
+        What spans and rows bring to a rate with factors that change within intervals.
     """
 
     subjects: LabelArray
@@ -58,6 +60,8 @@ class SubjectHistories:
     row_count: Floats
     mean_expected: Floats | None = None
     service: ServiceRecord | None = None
+    span_inputs: Floats | None = None
+    row_inputs: Floats | None = None
 
     @classmethod
     def without_spans(
@@ -71,8 +75,13 @@ class SubjectHistories:
         )
 
     @classmethod
-    def of(cls, data: PanelCounts | RecurrentEvents) -> SubjectHistories:
-        """Histories of all subjects of a panel, or of subjects with exact event times."""
+    def of(
+        cls, data: PanelCounts | RecurrentEvents, inputs: Floats | None = None
+    ) -> SubjectHistories:
+        """Histories of all subjects of a panel, or of subjects with exact event times.
+
+        `inputs` (n_intervals, r) are what the rows of a panel bring to a modulated rate.
+        """
         n_subjects = data.n_subjects
         if isinstance(data, RecurrentEvents):
             totals = np.bincount(data.subject_index, minlength=n_subjects).astype(np.float64)
@@ -92,13 +101,18 @@ class SubjectHistories:
             & (data.start[1:] == data.stop[:-1])
             & (data.exposure[1:] == data.exposure[:-1])
         )
+        if inputs is not None:
+            goes_on[1:] &= (inputs[1:] == inputs[:-1]).all(axis=1)
         first = np.flatnonzero(~goes_on)
         last = np.append(first[1:], len(owner)) - 1
         known = cls(
             data.subjects, totals, owner[first], data.start[first], data.stop[last],
             data.exposure[first], *cls._counted(data),
         )  # fmt: skip
-        return replace(known, service=data.service)
+        known = replace(known, service=data.service)
+        if inputs is None:
+            return known
+        return replace(known, span_inputs=inputs[first], row_inputs=inputs[data.count > 0])
 
     @staticmethod
     def _counted(data: PanelCounts) -> tuple[Any, ...]:
@@ -145,6 +159,8 @@ class SubjectHistories:
             self.row_count[rows],
             None if self.mean_expected is None else self.mean_expected[positions],
             None if self.service is None else self.service.take(positions),
+            None if self.span_inputs is None else self.span_inputs[order],
+            None if self.row_inputs is None else self.row_inputs[rows],
         )  # fmt: skip
 
     @property
@@ -158,6 +174,7 @@ class SubjectHistories:
         return replace(
             self, row_subject=np.zeros(0, dtype=np.intp), row_start=none, row_stop=none,
             row_exposure=none, row_count=none,
+            row_inputs=None if self.row_inputs is None else self.row_inputs[:0],
         )  # fmt: skip
 
     def positions(self, labels: Sequence[object]) -> Indices:

@@ -347,11 +347,18 @@ class PanelEstimator:
         return np.concatenate([shape, self.law_parameters_])[:, None]
 
     def _curve_draws(
-        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator, beyond: str
+        self,
+        start: Floats,
+        stop: Floats,
+        size: int,
+        rng: np.random.Generator,
+        beyond: str,
+        inputs: Floats | None = None,
     ) -> tuple[Floats, Floats, Floats]:
         """Draws of ∫λ over intervals (n, size), the laws' parameters (P, size) and β (p, size).
 
-        A plugged-in curve is the same in every draw.
+        A plugged-in curve is the same in every draw. `inputs` (n, r) are what the intervals bring
+        to a rate with factors that change within intervals.
         """
         fixed = np.asarray(self.expected_counts(start, stop, extrapolate=True))
         params = self._point_params()
@@ -359,7 +366,9 @@ class PanelEstimator:
         curve = np.broadcast_to(fixed[:, None], shape)
         return curve, np.repeat(params, size, axis=1), np.zeros((0, size))
 
-    def _mean_integrals(self, start: Floats, stop: Floats, beyond: str) -> Floats:
+    def _mean_integrals(
+        self, start: Floats, stop: Floats, beyond: str, inputs: Floats | None = None
+    ) -> Floats:
         """E ∫λ over intervals."""
         return np.asarray(self.expected_counts(start, stop, extrapolate=True))
 
@@ -393,12 +402,30 @@ class PanelEstimator:
 
         return JointCounts(self, known, covariates, beyond, own)
 
+    @property
+    def has_factors(self) -> bool:
+        """Whether the rate has factors of time besides its curve: a trend, a season."""
+        return False
+
+    def factor_numbers(self) -> dict[str, object]:
+        """Estimates of these factors by name, for programs."""
+        return {}
+
+    @property
+    def has_trend(self) -> bool:
+        """Whether the fitted rate has a trend that goes on outside the window."""
+        return False
+
     def curve_words(self) -> str:
         """What a forecast says of the error of the curve."""
         return f"The curve of this {type(self).__name__} is plugged in: its error is left out."
 
     def _covariates_of(self, panel: PanelCounts) -> Floats | None:
         """Covariates of the rows of a panel, for models that have any."""
+        return None
+
+    def _inputs_of(self, panel: PanelCounts) -> Floats | None:
+        """What the rows of a panel bring to the factors of the rate, (n, r); None without any."""
         return None
 
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:

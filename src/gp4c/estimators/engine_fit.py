@@ -23,7 +23,7 @@ from gp4c.inference.engine.posterior_fit import (
 from gp4c.model.cells import Cells
 from gp4c.model.laws import EFFECTS, LAWS, CountLaw, SubjectEffect
 from gp4c.model.laws.choice_words import choice_words
-from gp4c.model.observed_cells import observe_cells
+from gp4c.model.observed_cells import Modulated, observe_cells
 from gp4c.posterior.draws import CurveDraws, systematic, weighted_quantiles
 from gp4c.posterior.subject_counts import SubjectCounts
 
@@ -82,6 +82,8 @@ class EngineData:
         Covariates of the rows, in units of `scale`.
     scale : (p,)
         Coefficients in the user's units are those of the engine times this.
+    modulated : (Modulation, (n_intervals, r)), optional
+        Factors that change within intervals, and what the rows bring to them.
     """
 
     panel: PanelCounts | None
@@ -90,6 +92,7 @@ class EngineData:
     z: Floats | None = None
     scale: Floats | None = None
     rate: float | None = None
+    modulated: Modulated | None = None
 
     @classmethod
     def with_covariates(cls, panel: PanelCounts, rows: Floats) -> EngineData:
@@ -116,7 +119,9 @@ class EngineData:
 
     def cells(self, law: CountLaw, effect: SubjectEffect) -> Cells:
         """What the likelihood of these laws needs."""
-        return observe_cells(self.panel, self.events, self.window, law, effect, self.z, self.rate)
+        return observe_cells(
+            self.panel, self.events, self.window, law, effect, self.z, self.rate, self.modulated
+        )
 
 
 def _most_at_once(events: RecurrentEvents) -> int:
@@ -217,7 +222,7 @@ def store_posterior(
         draws, report = _sampled(model, fit, scale)
     model.window_ = window
     model.law_, model.effect_ = law.name, effect.name
-    model.posterior_ = draws
+    model.posterior_, model._continuation = draws, None
     psi, theta = fit.task.likelihood.split(_medians(draws.params, draws.weights))
     variance = float(effect.variance(psi[:, None])[0])
     model.frailty_variance_ = variance
@@ -296,6 +301,8 @@ def _store_subjects(model: GaussianProcessModel, data: EngineData, draws: CurveD
     seen = model._adjusted(panel) if panel is not None else None
     model._fitted_to = (seen, events)
     model.histories_ = SubjectHistories.of_all(seen, events)
+    if data.modulated is not None and seen is not None:
+        model.histories_ = SubjectHistories.of(seen, data.modulated[1])
     model.subject_totals_ = model.histories_.totals
     model.subject_effects_ = model.subject_expected_ = None
     effect = EFFECTS[model.effect_]
@@ -307,7 +314,8 @@ def _store_subjects(model: GaussianProcessModel, data: EngineData, draws: CurveD
     effects, expected = np.empty(len(known.subjects)), np.empty(len(known.subjects))
     for some in _runs(len(known.subjects)):
         counts = SubjectCounts.of_histories(known.take(some), LAWS[model.law_], effect)
-        integrals = draws.integrals_of(counts.start, counts.stop, who, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        integrals = draws.integrals_of(counts.start, counts.stop, who, rng, counts.inputs)
         expected[some] = counts.expected(integrals).mean(axis=1)
         effects[some] = counts.effect_means(integrals, draws.params[:, who]).mean(axis=1)
     model.subject_expected_, model.subject_effects_ = expected, effects
@@ -351,7 +359,11 @@ class _JoinedRows:
 
 
 def joint_score(
-    model: GaussianProcessModel, fitted: EngineData, panel: PanelCounts, z: Floats | None
+    model: GaussianProcessModel,
+    fitted: EngineData,
+    panel: PanelCounts,
+    z: Floats | None,
+    inputs: Floats | None = None,
 ) -> tuple[float, float] | None:
     """ln p(new subjects | subjects of the fit) = ln p(all) − ln p(fitted), and its error.
 
@@ -368,7 +380,10 @@ def joint_score(
     both = None
     if fitted.z is not None and fitted.scale is not None and z is not None:
         both = np.concatenate([fitted.z, z * fitted.scale])
-    data = EngineData(rows, None, fitted.window, both, fitted.scale, posterior.rate)
+    modulated = None
+    if fitted.modulated is not None and inputs is not None:
+        modulated = fitted.modulated[0], np.concatenate([fitted.modulated[1], inputs])
+    data = EngineData(rows, None, fitted.window, both, fitted.scale, posterior.rate, modulated)
     found = fit_engine(model, data, [(LAWS[model.law_], EFFECTS[model.effect_])]).weighted
     if np.isnan(found.pareto_k):
         return None

@@ -26,6 +26,7 @@ from gp4c.inference.variational.hyper import Problem
 from gp4c.model.dispersion import poisson_dispersion
 from gp4c.model.kernels import KERNELS
 from gp4c.model.laws import EFFECTS
+from gp4c.model.modulation import TRENDS
 from gp4c.model.observations import observe
 from gp4c.threads import one_blas_thread
 
@@ -81,6 +82,11 @@ class GP4C(CovariateModel):
     missing : {"error", "drop"}
         A missing covariate is an error that names the subjects; or the intervals without it are
         left out, all of a subject whose own covariate is missing.
+    trend : {None, "loglinear", "power", "auto"}
+        A trend times the smooth deviation from it: rate e^{ct} f(t)², or t^{b−1} f(t)². The
+        coefficient has a prior in units of the window: the log rate changes by N(0, ¾²) from its
+        middle to its end. "auto" takes the trend, or none, with the highest evidence. Forecasts
+        continue it (``beyond="trend"``).
     method : {"vi", "mcmc"}
         The default's weighted draws or the variational posterior; or draws by tempered sequential
         Monte Carlo, in seconds to minutes, with R̂ and effective sample sizes in `sampler_`: the
@@ -143,6 +149,8 @@ class GP4C(CovariateModel):
     effects_ : pandas.DataFrame
         Effects of the covariates: coefficient, model-based and subject-robust standard error,
         rate ratio with interval, z and p-value.
+    trend_ : str or None
+        The trend in words, with its interval; :meth:`trend_estimate` has the numbers.
     coefficients_ : CovariateEffects or None
         The same with covariances, and what the formula learned from the data.
 
@@ -186,6 +194,7 @@ class GP4C(CovariateModel):
         bursts: str | bool = "auto",
         formula: str | None = None,
         missing: str = "error",
+        trend: str | None = None,
         method: str = "vi",
         hyper: str = "integrate",
         optimizer: str = "natural",
@@ -203,6 +212,7 @@ class GP4C(CovariateModel):
         self.bursts = bursts
         self.formula = formula
         self.missing = missing
+        self.trend = trend
         self.method = method
         self.hyper = hyper
         self.optimizer = optimizer
@@ -256,6 +266,11 @@ class GP4C(CovariateModel):
         self._check_parameters()
         refuse_events(self, panel)
         if client is not None or not isinstance(panel, PanelCounts):
+            if self.has_factors:
+                raise ValueError(
+                    "trend= and season= need all rows in memory: read the table with "
+                    "gp4c.read_panel, or fit a sample of the subjects"
+                )
             from gp4c.estimators.large_data.summed_fit import (
                 fit_large,  # what only some fits need, they load
             )
@@ -290,6 +305,11 @@ class GP4C(CovariateModel):
         known = isinstance(self.effect, str) and self.effect in EFFECTS
         return self.count_term is not None or (known and EFFECTS[self.effect].is_free)
 
+    @property
+    def has_factors(self) -> bool:
+        """Whether the rate has factors of time besides its curve."""
+        return self.trend is not None
+
     def _fit_draws(
         self,
         panel: PanelCounts,
@@ -302,7 +322,12 @@ class GP4C(CovariateModel):
         if self.formula is not None:
             from gp4c.estimators.regression.engine_regression import fit_covariates
 
-            fit_covariates(self, panel, events)
+            fit_covariates(self, panel, events, progress)
+            return
+        if self.has_factors:
+            from gp4c.estimators.regression.factors.factor_fit import fit_with_factors
+
+            fit_with_factors(self, panel, events, progress)
             return
         window = panel.window if events is None else _union(panel.window, events.window)
         data = EngineData(panel, events, window)
@@ -372,6 +397,12 @@ class GP4C(CovariateModel):
         check_choice("optimizer", self.optimizer, ("natural", "vem"))
         if self.optimizer == "vem" and self.count_term is None:
             raise ValueError("optimizer='vem' maximises a bound: choose a count_term")
+        check_choice("trend", self.trend, (None, "auto", *TRENDS))
+        if self.has_factors and self._is_variational:
+            raise ValueError(
+                "trend= and season= go with count_term=None and effect None, 'gamma' or 'auto': "
+                "the variational family has the curve alone"
+            )
         if self.formula is not None and self._is_variational:
             raise ValueError(
                 "formula= goes with count_term=None and effect None, 'gamma' or 'auto': free "

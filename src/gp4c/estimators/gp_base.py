@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gp4c.data.distinct import DistinctIntervals
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.engine_fit import EngineData
+    from gp4c.estimators.forecasts.continuation import Continuation
     from gp4c.inference.sampler.sampler_report import SamplerReport
     from gp4c.inference.variational.bound import Bound
 
@@ -53,7 +54,7 @@ class GaussianProcessModel(FittedBounds):
     burst_options: ClassVar[Mapping[str, str | bool]] = {"auto": "auto", "yes": True, "no": False}
 
     saved: ClassVar[Mapping[str, kinds.Check]] = {
-        "posterior_": kinds.result("Posterior", "CurveDraws"),
+        "posterior_": kinds.result("Posterior", "CurveDraws", "ModulatedDraws"),
         "law_": kinds.Sometimes(kinds.law), "frailty_variance_": kinds.number(),
         "dispersion_": kinds.Sometimes(kinds.number(positive=True)),
         "burst_size_": kinds.number(positive=True),
@@ -100,6 +101,20 @@ class GaussianProcessModel(FittedBounds):
     #: what a default fit was fitted to; None for others, and for models read from a file
     _engine_data: EngineData | None = None
     _plugs_in = False
+    _continuation: Continuation | None = None
+
+    def trend_words(self, level: float) -> str:
+        """A sentence about the trend; empty without one."""
+        return ""
+
+    def continuation(self) -> Continuation:
+        """Which way of going on would have forecast the last quarter of the window best."""
+        if self._continuation is None:
+            from gp4c.estimators.forecasts.continuation import choose_continuation
+
+            with one_blas_thread():
+                self._continuation = choose_continuation(self)
+        return self._continuation
 
     @property
     def law_parameters_(self) -> Floats:
@@ -303,7 +318,8 @@ class GaussianProcessModel(FittedBounds):
             from gp4c.estimators.engine_fit import joint_score
 
             with one_blas_thread():
-                found = joint_score(self, self._engine_data, panel, self._covariates_of(panel))
+                z, inputs = self._covariates_of(panel), self._inputs_of(panel)
+                found = joint_score(self, self._engine_data, panel, z, inputs)
             if found is not None:
                 return found
         from gp4c.posterior.joint_score import CountLaw, joint_log_likelihood
@@ -352,7 +368,8 @@ class GaussianProcessModel(FittedBounds):
         """The same from weighted draws, under the law of the fit."""
         self._inside([panel.start.min(), panel.stop.max()], extrapolate=False)
         z = self._covariates_of(panel)
-        counts = SubjectCounts.of(panel, LAWS[self.law_], EFFECTS[self.effect_], z)
+        laws = LAWS[self.law_], EFFECTS[self.effect_]
+        counts = SubjectCounts.of(panel, *laws, z, self._inputs_of(panel))
         rng = np.random.default_rng(self._seed(None))
         who = posterior.choose(n_draws, rng)
         chunk = max(1, min(n_draws, _SCORE_CHUNK // max(panel.n_intervals, 1)))
@@ -360,7 +377,9 @@ class GaussianProcessModel(FittedBounds):
         with one_blas_thread():
             for first in range(0, n_draws, chunk):
                 some = who[first : first + chunk]
-                integrals = posterior.integrals_of(counts.start, counts.stop, some, rng)
+                integrals = posterior.integrals_of(
+                    counts.start, counts.stop, some, rng, counts.inputs
+                )
                 beta = None if z is None else posterior.coefficients[:, some]
                 parts.append(counts.log_likelihoods(integrals, posterior.params[:, some], beta).T)
         return np.concatenate(parts)
@@ -414,19 +433,29 @@ class GaussianProcessModel(FittedBounds):
         return np.asarray(CubicSpline(at, curve)(times))
 
     def _curve_draws(
-        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator, beyond: str
+        self,
+        start: Floats,
+        stop: Floats,
+        size: int,
+        rng: np.random.Generator,
+        beyond: str,
+        inputs: Floats | None = None,
     ) -> tuple[Floats, Floats, Floats]:
         posterior = self._posterior()
         if isinstance(posterior, CurveDraws):
             who = posterior.choose(size, rng)
-            how = posterior.held_integrals if beyond == "hold" else posterior.integrals_of
-            integrals = how(start, stop, who, rng)
+            integrals = posterior.beyond_integrals(start, stop, who, rng, beyond, inputs)
             return integrals, posterior.params[:, who], posterior.coefficients[:, who]
         draws = integral_draws(posterior, start, stop, size, rng, beyond).T
         return draws, np.repeat(self._point_params(), size, axis=1), np.zeros((0, size))
 
-    def _mean_integrals(self, start: Floats, stop: Floats, beyond: str) -> Floats:
-        return expected_integrals(self._posterior(), start, stop, beyond)
+    def _mean_integrals(
+        self, start: Floats, stop: Floats, beyond: str, inputs: Floats | None = None
+    ) -> Floats:
+        posterior = self._posterior()
+        if isinstance(posterior, CurveDraws):
+            return posterior.mean_integrals(start, stop, beyond, inputs)
+        return expected_integrals(posterior, start, stop, beyond)
 
     def _posterior(self) -> Posterior | CurveDraws:
         """The posterior, or a clear error before ``fit``."""

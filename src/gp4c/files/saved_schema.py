@@ -34,6 +34,12 @@ RESULTS = {
     "ServiceRecord": "gp4c.data.tables.service",
     "CurveDraws": "gp4c.posterior.draws",
     "CurveGroup": "gp4c.posterior.draws",
+    "ModulatedDraws": "gp4c.posterior.modulated_draws",
+    "Modulation": "gp4c.model.modulation.modulator",
+    "LogLinearTrend": "gp4c.model.modulation.rate_trends",
+    "PowerTrend": "gp4c.model.modulation.rate_trends",
+    "Season": "gp4c.model.modulation.seasons",
+    "OverTime": "gp4c.model.modulation.over_time",
     "RateRows": "gp4c.classical.parametric.rate_fit",
     "SamplerReport": "gp4c.inference.sampler.sampler_report",
     "Bound": "gp4c.inference.variational.bound",
@@ -42,6 +48,13 @@ RESULTS = {
 }
 
 _SQUARE = array("p", "p", infinite=True, nan=True)
+_DRAWS: dict[str, Check] = {
+    "kernel": kernel, "groups": tuple_of(result("CurveGroup"), at_least=1),
+    "weights": array("S"), "variance": array("S"), "prior_mean": array("S"),
+    "params": array("P", "S"), "coefficients": array("p", "S"),
+    "chain": array("S", kind="i"), "window": window, "rate": number(),
+}  # fmt: skip
+_FACTORS = ("LogLinearTrend", "PowerTrend", "Season", "OverTime")
 
 #: fields of result classes
 FIELDS: dict[str, dict[str, Check]] = {
@@ -54,11 +67,19 @@ FIELDS: dict[str, dict[str, Check]] = {
     "CurveGroup": {
         "length_scale": number(positive=True), "inducing": array("M"), "values": array("M", "S"),
     },
-    "CurveDraws": {
-        "kernel": kernel, "groups": tuple_of(result("CurveGroup"), at_least=1),
-        "weights": array("S"), "variance": array("S"), "prior_mean": array("S"),
-        "params": array("P", "S"), "coefficients": array("p", "S"),
-        "chain": array("S", kind="i"), "window": window, "rate": number(),
+    "CurveDraws": _DRAWS,
+    "ModulatedDraws": {
+        **_DRAWS, "modulation": result("Modulation"), "modulating": array("r", "S"),
+        "inputs": array("i"),
+    },
+    "Modulation": {"parts": tuple_of(result(*_FACTORS), at_least=1)},
+    "LogLinearTrend": {"window": window},
+    "PowerTrend": {"window": window},
+    "Season": {
+        "window": window, "period": number(positive=True), "phase": number(), "cycle": TEXT,
+    },
+    "OverTime": {
+        "label": TEXT, "names": tuple_of(TEXT, "c"), "units": array("c", positive=True),
     },
     "SamplerReport": {
         "log_evidence": ANY_NUMBER, "log_evidence_error": ANY_NUMBER,
@@ -72,6 +93,8 @@ FIELDS: dict[str, dict[str, Check]] = {
         "row_subject": index("J", into="K"), "row_start": array("J"), "row_stop": array("J"),
         "row_exposure": array("J"), "row_count": array("J"), "mean_expected": maybe(array("K")),
         "service": Sometimes(maybe(result("ServiceRecord"))),
+        "span_inputs": Sometimes(maybe(array("P", "r"))),
+        "row_inputs": Sometimes(maybe(array("J", "r"))),
     },
     "ServiceRecord": {
         "end": array("K", nan=True), "usage_rate": maybe(array("K")), "usage": maybe(TEXT),

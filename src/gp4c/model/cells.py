@@ -8,12 +8,14 @@ time have one dimension.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gp4c.model.modulation.modulator import Modulation
+from gp4c.model.modulation.sheets import sheet_matrix
 from gp4c.model.quadrature import Grid, IntervalIntegrals
 
 Floats = NDArray[np.float64]
@@ -36,6 +38,8 @@ class CountedRows:
     subject : (n,)
     z : (n, p)
         Covariates.
+    inputs : (n, r), optional
+        What the rows bring to the features of a modulated rate.
     """
 
     start: Floats
@@ -44,12 +48,18 @@ class CountedRows:
     factor: Floats
     subject: Indices
     z: Floats
+    inputs: Floats | None = None
+
+    @property
+    def brought(self) -> Floats:
+        """The inputs, without columns if there are none."""
+        return np.zeros((len(self.start), 0)) if self.inputs is None else self.inputs
 
     def take(self, rows: Indices | NDArray[np.bool_]) -> CountedRows:
         """Some of the rows."""
         return CountedRows(
             self.start[rows], self.stop[rows], self.count[rows], self.factor[rows],
-            self.subject[rows], self.z[rows],
+            self.subject[rows], self.z[rows], None if self.inputs is None else self.inputs[rows],
         )  # fmt: skip
 
     def joined(self, other: CountedRows) -> CountedRows:
@@ -57,9 +67,12 @@ class CountedRows:
         if not len(self.start):
             return other
         names = ("start", "stop", "count", "factor", "subject", "z")
-        return CountedRows(
+        both = CountedRows(
             *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names)
         )
+        if self.inputs is None:
+            return both
+        return replace(both, inputs=np.concatenate([self.inputs, other.brought]))
 
 
 @dataclass(frozen=True)
@@ -182,6 +195,11 @@ class Cells:
         Shortest length-scale, in windows, that the cells can carry.
     expansion : Expansion, optional
         Stands for very many subjects; the cells are then its points, and nothing else is seen.
+    modulation : Modulation, optional
+        Factors of the rate that change within intervals.
+    sheets : (P, r)
+        Different inputs of the rows; `cell_sheet` (J,) and `span_sheet` are those of each cell
+        and span.
     """
 
     start: Floats
@@ -211,12 +229,21 @@ class Cells:
     n_subjects: float
     resolution: float = 0.0
     expansion: Expansion | None = None
+    modulation: Modulation | None = None
+    sheets: Floats = field(default_factory=lambda: np.zeros((1, 0)))
+    cell_sheet: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    span_sheet: Indices = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
     _maps: dict[int, NodeMap] = field(default_factory=dict, repr=False)
 
     @property
     def n_covariates(self) -> int:
         """p."""
         return len(self.power_z)
+
+    @property
+    def n_modulating(self) -> int:
+        """Coefficients of the modulation."""
+        return 0 if self.modulation is None else self.modulation.size
 
     @property
     def n_owners(self) -> int:
@@ -227,7 +254,11 @@ class Cells:
         """The matrix for a grid of so many panels; kept for the next time."""
         key = panels * 100 + order
         if key not in self._maps:
-            self._maps[key] = NodeMap(self, Grid.on(np.linspace(0.0, 1.0, panels + 1), order))
+            edges = np.linspace(0.0, 1.0, panels + 1)
+            if self.modulation is not None:
+                edges = self.modulation.refined(edges)
+            several = len(self.sheets) > 1
+            self._maps[key] = (SheetMap if several else NodeMap)(self, Grid.on(edges, order))
         return self._maps[key]
 
 
@@ -236,6 +267,9 @@ class NodeMap:
 
     The nodes are those of a grid and, behind them, the points. Both maps have their adjoints.
     """
+
+    #: copies of the nodes, one for each set of inputs of the rows
+    n_sheets = 1
 
     def __init__(self, cells: Cells, grid: Grid):
         self.grid = grid
@@ -283,6 +317,10 @@ class NodeMap:
         spans = self._factor[:, None] * self._at_risk.apply(on_grid)
         return np.concatenate([counted, spans if self.by_span else self.owners @ spans])
 
+    def apply_product(self, factor: Floats, values: Floats) -> Floats:
+        """Integrals of a factor (Q,) times functions (Q, D): (J + parts, D)."""
+        return self.apply(factor[:, None] * values)
+
     def adjoint(self, weights: Floats) -> Floats:
         """Σ weights · (row of the map): (C, J + parts) → (C, Q)."""
         if self._matrix is not None:
@@ -300,3 +338,38 @@ class NodeMap:
             out[:n_grid] += self._counted.transpose(counted[self._intervals])
             out[n_grid:] += counted[self._points]
         return result
+
+
+class SheetMap(NodeMap):
+    """The same where rows bring inputs: f² times its factors on several sheets of nodes.
+
+    Values have the nodes of the first sheet first, then those of the second, and so on.
+    """
+
+    def __init__(self, cells: Cells, grid: Grid):
+        super().__init__(cells, grid)
+        self.n_sheets = len(cells.sheets)
+        n, sheets = self.n_sheets, (cells.cell_sheet, cells.span_sheet)
+        counted = sheet_matrix(grid, cells.start, cells.stop, sheets[0], n)
+        spans = sheet_matrix(grid, cells.span_start, cells.span_stop, sheets[1], n)
+        spans = sparse.diags_array(self._factor) @ spans
+        at_risk = spans if self.by_span else self.owners @ spans
+        self._sparse = sparse.vstack([counted, at_risk], format="csr")
+        self._adjoint = self._sparse.T.tocsr()
+
+    def apply(self, values: Floats) -> Floats:
+        """Integrals over the cells, then over the times at risk: (P · Q, S) → (J + parts, S)."""
+        return np.asarray(self._sparse @ values)
+
+    def apply_product(self, factor: Floats, values: Floats) -> Floats:
+        """Integrals of a factor on the sheets (P · Q,) times functions (Q, D): (J + parts, D)."""
+        matrix, size = self._sparse, len(self.nodes)
+        folded = sparse.csr_array(
+            (matrix.data * factor[matrix.indices], matrix.indices % size, matrix.indptr),
+            shape=(matrix.shape[0], size),
+        )
+        return np.asarray(folded @ values)
+
+    def adjoint(self, weights: Floats) -> Floats:
+        """Σ weights · (row of the map): (C, J + parts) → (C, P · Q)."""
+        return np.asarray((self._adjoint @ weights.T).T)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from gp4c.exceptions import PanelDataError
 from gp4c.model.cells import Cells, CountedRows
 from gp4c.model.laws import CountLaw, SubjectEffect
+from gp4c.model.modulation.modulator import Modulation
+from gp4c.model.modulation.sheets import distinct_inputs
 from gp4c.model.observations import MOST_EVENTS
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+#: factors that change within intervals, and what each row brings to them
+Modulated = tuple[Modulation, Floats]
 
 #: subjects up to which they are sorted by what was seen of them: their names then change nothing
 _MOST_SORTED = 5_000
@@ -33,6 +37,7 @@ def observe_cells(
     effect: SubjectEffect,
     z: Floats | None = None,
     rate: float | None = None,
+    modulated: Modulated | None = None,
 ) -> Cells:
     """Scale a panel, exact events, or both, to the unit window and the unit rate.
 
@@ -43,6 +48,8 @@ def observe_cells(
     rate : float, optional
         Events per window and unit of exposure that the unit rate stands for; default that of the
         data.
+    modulated : (Modulation, (n_intervals, r)), optional
+        Factors that change within intervals, and what the rows of the panel bring to them.
 
     Notes
     -----
@@ -50,6 +57,8 @@ def observe_cells(
     subject at the same time are one point with their number as its count.
     """
     rows, n_panel = panel_rows(panel, window, z)
+    if modulated is not None:
+        rows = replace(rows, inputs=modulated[1])
     spans = rows
     if events is not None:
         points, seen = _event_rows(events, window, n_panel, rows.z.shape[1])
@@ -74,13 +83,14 @@ def observe_cells(
     return reduce_cells(
         seen_rows, _spans_for(spans, effect), law, effect,
         window=window, rate=rate, n_subjects=n_subjects, constant=constant,
+        modulation=None if modulated is None else modulated[0],
     )  # fmt: skip
 
 
 def _by_content(spans: CountedRows, rows: CountedRows, n_subjects: int) -> Indices:
     """Subjects numbered by what was seen of them, so that their names change no rounding."""
     both = spans.joined(rows.take(rows.start == rows.stop))  # points are no spans
-    table = np.column_stack([both.start, both.stop, both.count, both.factor, both.z])
+    table = np.column_stack([both.start, both.stop, both.count, both.factor, both.z, both.brought])
     order = np.lexsort((*table.T[::-1], both.subject))
     ends = np.searchsorted(both.subject[order], np.arange(n_subjects + 1))
     keys = [table[order[a:b]].tobytes() for a, b in pairwise(ends)]
@@ -100,6 +110,7 @@ def reduce_cells(
     n_subjects: int,
     constant: float,
     pool: bool = True,
+    modulation: Modulation | None = None,
 ) -> Cells:
     """Keep of rows with events, and of times at risk, what the laws ask for.
 
@@ -108,7 +119,8 @@ def reduce_cells(
     n_events = float(rows.count.sum())
     power = law.power(rows.count)
     constant += float(power @ np.log(rate * rows.factor))
-    cells, cell_of = _distinct(rows.start, rows.stop)
+    sheets, sheet, span_sheet = _sheets(rows, spans)
+    cells, cell_of = _distinct(rows.start, rows.stop, sheet)
     remaining = law.has_remainder(rows.count)
     at_points = remaining & (rows.start == rows.stop)
     if at_points.any():  # the cell of a point has no extent: q is taken at mean 0, a constant
@@ -117,7 +129,7 @@ def reduce_cells(
     hard_subjects = _hard_subjects(rows.subject[remaining], n_subjects, effect)
     subject_power = np.bincount(rows.subject, power, n_subjects).astype(float)
     owner_of, number, first_span = _owners(spans, n_subjects, hard_subjects, effect, pool)
-    spans = spans.take(first_span)
+    spans, span_sheet = spans.take(first_span), span_sheet[first_span]
     easy = np.ones(n_subjects, dtype=bool)
     easy[hard_subjects] = False
     powers, power_times = np.unique(subject_power[easy], return_counts=True)
@@ -135,7 +147,7 @@ def reduce_cells(
         power=np.bincount(cell_of, power, len(cells[0])).astype(float),
         power_z=power @ rows.z,
         rows=CountedRows(
-            kept.start, kept.stop, kept.count, rate * kept.factor, kept.subject, kept.z
+            kept.start, kept.stop, kept.count, rate * kept.factor, kept.subject, kept.z, kept.inputs
         ),
         weight=weight,
         row_cell=row_cell,
@@ -157,7 +169,17 @@ def reduce_cells(
         rate=rate,
         n_events=n_events,
         n_subjects=float(n_subjects),
+        modulation=modulation,
+        sheets=sheets,
+        cell_sheet=cells[2],
+        span_sheet=span_sheet,
     )
+
+
+def _sheets(rows: CountedRows, spans: CountedRows) -> tuple[Floats, Indices, Indices]:
+    """Different inputs, and those of each row and each span."""
+    found, sheet = distinct_inputs(np.concatenate([rows.brought, spans.brought]))
+    return found, sheet[: len(rows.start)], sheet[len(rows.start) :]
 
 
 def panel_rows(
@@ -206,12 +228,13 @@ def merged_spans(rows: CountedRows) -> CountedRows:
         | (rows.start[1:] != rows.stop[:-1])
         | (rows.factor[1:] != rows.factor[:-1])
         | (rows.z[1:] != rows.z[:-1]).any(axis=1)
+        | (rows.brought[1:] != rows.brought[:-1]).any(axis=1)
     )
     first = np.flatnonzero(apart)
     last = np.append(first[1:], len(apart)) - 1
     return CountedRows(
         rows.start[first], rows.stop[last], np.zeros(len(first)), rows.factor[first],
-        rows.subject[first], rows.z[first],
+        rows.subject[first], rows.z[first], None if rows.inputs is None else rows.inputs[first],
     )  # fmt: skip
 
 
@@ -220,10 +243,11 @@ def _spans_for(rows: CountedRows, effect: SubjectEffect) -> CountedRows:
     spans = merged_spans(rows)
     if effect.varies or spans.z.shape[1]:
         return spans
-    distinct, group = _distinct(spans.start, spans.stop)
-    total = np.bincount(group, spans.factor, len(distinct[0])).astype(float)
+    inputs, sheet = distinct_inputs(spans.brought)
+    start, stop, sheet, group = *(found := _distinct(spans.start, spans.stop, sheet))[0], found[1]
+    total = np.bincount(group, spans.factor, len(start)).astype(float)
     nobody, none = np.zeros(len(total), dtype=np.intp), np.zeros((len(total), 0))
-    return CountedRows(distinct[0], distinct[1], np.zeros(len(total)), total, nobody, none)
+    return CountedRows(start, stop, np.zeros(len(total)), total, nobody, none, inputs[sheet])
 
 
 def _hard_subjects(with_remainder: Indices, n_subjects: int, effect: SubjectEffect) -> Indices:
@@ -253,6 +277,7 @@ def _owners(
     first = np.zeros(n_subjects, dtype=np.intp)
     first[spans.subject[::-1]] = np.arange(len(spans.start))[::-1]
     keys = np.stack([spans.start[first], spans.stop[first], spans.factor[first]], axis=1)
+    keys = np.concatenate([keys, spans.brought[first]], axis=1)
     owner = np.empty(n_subjects, dtype=np.intp)
     distinct, group = np.unique(keys[pooled], axis=0, return_inverse=True)
     owner[pooled] = group.reshape(-1)
@@ -279,15 +304,17 @@ def _repeated(
     return rows.take(first), weight, cell[first], owner[first]
 
 
-def _distinct(start: Floats, stop: Floats) -> tuple[tuple[Floats, Floats], Indices]:
-    """Distinct intervals in order, and the one of each row."""
-    order = np.lexsort((stop, start))
-    s, e = start[order], stop[order]
+def _distinct(
+    start: Floats, stop: Floats, sheet: Indices
+) -> tuple[tuple[Floats, Floats, Indices], Indices]:
+    """Distinct intervals with the same inputs, in order, and the one of each row."""
+    order = np.lexsort((sheet, stop, start))
+    s, e, which = start[order], stop[order], sheet[order]
     new = np.ones(len(order), dtype=bool)
-    new[1:] = (s[1:] != s[:-1]) | (e[1:] != e[:-1])
+    new[1:] = (s[1:] != s[:-1]) | (e[1:] != e[:-1]) | (which[1:] != which[:-1])
     inverse = np.empty(len(order), dtype=np.intp)
     inverse[order] = np.cumsum(new) - 1
-    return (s[new], e[new]), inverse
+    return (s[new], e[new], which[new]), inverse
 
 
 def _check_number(n_events: float) -> None:

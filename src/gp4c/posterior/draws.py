@@ -26,6 +26,9 @@ Indices = NDArray[np.intp]
 ORDER = 8
 #: most panels on each side outside the window; they are at least a length-scale wide
 OUTER_PANELS = 40
+#: how a curve may go on outside the window: back to its level, as it was at the nearer end, or
+#: with its trend
+PRIOR, HOLD, TREND = "prior", "hold", "trend"
 #: seed of the completion outside the window where quantiles are asked for
 COMPLETION_SEED = 0
 
@@ -208,8 +211,13 @@ class CurveDraws:
         rng = np.random.default_rng(COMPLETION_SEED)
         return self.integrals_of(start, stop, np.arange(self.size), rng)
 
-    def expected_integral(self, start: Floats, stop: Floats) -> Floats:
-        """E ∫ λ over each (start, stop]; what v leaves open outside the window in closed form."""
+    def expected_integral(
+        self, start: Floats, stop: Floats, inputs: Floats | None = None
+    ) -> Floats:
+        """E ∫ λ over each (start, stop]; what v leaves open outside the window in closed form.
+
+        `inputs` (intervals, r) are what rows bring to a modulated rate; here there is none.
+        """
         total = np.zeros(len(start))
         for process, integrals in self._integrators(start, stop):
             nodes = integrals.grid.nodes
@@ -231,9 +239,17 @@ class CurveDraws:
         return self.integrals_of(start, stop, self.choose(size, rng), rng).T
 
     def integrals_of(
-        self, start: Floats, stop: Floats, who: Indices, rng: np.random.Generator
+        self,
+        start: Floats,
+        stop: Floats,
+        who: Indices,
+        rng: np.random.Generator,
+        inputs: Floats | None = None,
     ) -> Floats:
-        """∫ λ over each interval of chosen draws, (intervals, len(who))."""
+        """∫ λ over each interval of chosen draws, (intervals, len(who)).
+
+        `inputs` (intervals, r) are what rows bring to a modulated rate; here there is none.
+        """
         shares = {id(process): chosen for process, chosen in self._share(who)}
         result = np.empty((len(start), len(who)))
         for process, integrals in self._integrators(start, stop):
@@ -253,6 +269,33 @@ class CurveDraws:
         before = np.maximum(np.minimum(stop, low) - start, 0.0)
         after = np.maximum(stop - np.maximum(start, high), 0.0)
         return np.asarray(inside + np.outer(before, first) + np.outer(after, last))
+
+    def beyond_integrals(
+        self,
+        start: Floats,
+        stop: Floats,
+        who: Indices,
+        rng: np.random.Generator,
+        beyond: str,
+        inputs: Floats | None = None,
+    ) -> Floats:
+        """:meth:`integrals_of`, or :meth:`held_integrals` if `beyond` is "hold"."""
+        if beyond == HOLD:
+            return self.held_integrals(start, stop, who, rng)
+        return self.integrals_of(start, stop, who, rng, inputs)
+
+    def mean_integrals(
+        self, start: Floats, stop: Floats, beyond: str, inputs: Floats | None = None
+    ) -> Floats:
+        """The mean of :meth:`beyond_integrals` over the posterior."""
+        if beyond != HOLD:
+            return self.expected_integral(start, stop, inputs)
+        low, high = self.window
+        inside = self.expected_integral(np.clip(start, low, high), np.clip(stop, low, high))
+        first, last = self.intensity(np.array([low, high]))
+        before = np.maximum(np.minimum(stop, low) - start, 0.0)
+        after = np.maximum(stop - np.maximum(start, high), 0.0)
+        return np.asarray(inside + before * first + after * last)
 
     # -- pieces -------------------------------------------------------------------------------
 

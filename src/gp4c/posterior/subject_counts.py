@@ -49,9 +49,13 @@ class SubjectCounts:
         law: CountLaw,
         effect: SubjectEffect,
         z: Floats | None = None,
+        inputs: Floats | None = None,
     ) -> SubjectCounts:
-        """The counts of a panel; `z` are the covariates of its rows."""
-        rows = _rows(panel, z)
+        """The counts of a panel; `z` are the covariates of its rows.
+
+        `inputs` (n, r) are what the rows bring to a modulated rate.
+        """
+        rows = _rows(panel, z, inputs)
         return cls(rows.take(rows.count > 0), merged_spans(rows), panel.n_subjects, law, effect)
 
     @classmethod
@@ -61,9 +65,10 @@ class SubjectCounts:
         law: CountLaw,
         effect: SubjectEffect,
         z: Floats | None = None,
+        inputs: Floats | None = None,
     ) -> SubjectCounts:
         """One subject per row of a panel: what was seen of the row's subject before it."""
-        rows, n = _rows(panel, z), panel.n_intervals
+        rows, n = _rows(panel, z, inputs), panel.n_intervals
         first = np.flatnonzero(np.diff(panel.subject_index, prepend=-1))
         begins = np.repeat(first, np.diff(np.append(first, n)))
         number = np.arange(n) - begins
@@ -95,11 +100,11 @@ class SubjectCounts:
         z = np.zeros((len(known.subjects), 0)) if z is None else z
         rows = CountedRows(
             known.row_start, known.row_stop, known.row_count, known.row_exposure,
-            known.row_subject, z[known.row_subject],
+            known.row_subject, z[known.row_subject], known.row_inputs,
         )  # fmt: skip
         spans = CountedRows(
             known.span_start, known.span_stop, np.zeros(len(known.span_start)),
-            known.span_exposure, known.span_subject, z[known.span_subject],
+            known.span_exposure, known.span_subject, z[known.span_subject], known.span_inputs,
         )  # fmt: skip
         return cls(rows, spans, len(known.subjects), law, effect)
 
@@ -125,6 +130,14 @@ class SubjectCounts:
     def stop(self) -> Floats:
         """Their stops."""
         return np.concatenate([self.cells.stop, self.cells.span_stop])
+
+    @property
+    def inputs(self) -> Floats | None:
+        """What the intervals bring to a modulated rate, (intervals, r); None without one."""
+        cells = self.cells
+        if self.seen.inputs is None and self.spans.inputs is None:
+            return None
+        return np.asarray(cells.sheets[np.concatenate([cells.cell_sheet, cells.span_sheet])])
 
     @property
     def points(self) -> NDArray[np.bool_]:
@@ -214,9 +227,12 @@ class SubjectCounts:
         """n of each subject in each cell."""
         seen, power = self._seen
         cells = self.cells
-        key = np.searchsorted(
-            np.rec.fromarrays([cells.start, cells.stop]), np.rec.fromarrays([seen.start, seen.stop])
-        )
+        known, rows = [cells.start, cells.stop], [seen.start, seen.stop]
+        if seen.inputs is not None:
+            places = {one.tobytes(): float(k) for k, one in enumerate(cells.sheets)}
+            known.append(cells.cell_sheet.astype(float))
+            rows.append(np.array([places[one.tobytes()] for one in seen.inputs]))
+        key = np.searchsorted(np.rec.fromarrays(known), np.rec.fromarrays(rows))
         return sparse.csr_array(
             (power, (seen.subject, key)), shape=(self.n_subjects, len(cells.start))
         )
@@ -253,10 +269,10 @@ class SubjectCounts:
         return np.asarray(by_count @ each.reshape(len(counts), -1))
 
 
-def _rows(panel: PanelCounts, z: Floats | None) -> CountedRows:
+def _rows(panel: PanelCounts, z: Floats | None, inputs: Floats | None = None) -> CountedRows:
     """The rows of a panel with their covariates."""
     covariates = np.zeros((panel.n_intervals, 0)) if z is None else z
     return CountedRows(
         panel.start, panel.stop, panel.count.astype(float), np.asarray(panel.exposure),
-        np.asarray(panel.subject_index, dtype=np.intp), covariates,
+        np.asarray(panel.subject_index, dtype=np.intp), covariates, inputs,
     )  # fmt: skip

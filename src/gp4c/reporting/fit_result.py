@@ -194,6 +194,7 @@ def facts(model: PanelEstimator) -> dict[str, object]:
         "frailty_variance": float(1.0 / model.frailty_shape_),
         "effective_draws": model.effective_draws_,
         "pareto_k": model.pareto_k_,
+        **model.factor_numbers(),
         "check": None if model.fit_check_ is None else asdict(model.fit_check_),
     }
 

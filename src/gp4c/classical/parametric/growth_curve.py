@@ -279,6 +279,11 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
 
     # -- forecasts ----------------------------------------------------------------------------
 
+    @property
+    def has_trend(self) -> bool:
+        """Growth goes on outside the window."""
+        return True
+
     def curve_words(self) -> str:
         """What a forecast says of the error of the curve."""
         return (
@@ -287,7 +292,13 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         )
 
     def _curve_draws(
-        self, start: Floats, stop: Floats, size: int, rng: np.random.Generator, beyond: str
+        self,
+        start: Floats,
+        stop: Floats,
+        size: int,
+        rng: np.random.Generator,
+        beyond: str,
+        inputs: Floats | None = None,
     ) -> tuple[Floats, Floats, Floats]:
         """Draws of level, shape and coefficients from their normal law; a single one is the mode.
 
@@ -305,5 +316,7 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         integrals = self._integrals(x[:2], start, stop, beyond)
         return np.minimum(integrals, _MOST_EVENTS), params, x[2:]
 
-    def _mean_integrals(self, start: Floats, stop: Floats, beyond: str) -> Floats:
+    def _mean_integrals(
+        self, start: Floats, stop: Floats, beyond: str, inputs: Floats | None = None
+    ) -> Floats:
         return np.asarray(self._integrals(self.position_[:2, None], start, stop, beyond)[:, 0])

@@ -27,8 +27,10 @@ _FAN_LEVELS = (0.5, 0.8, 0.95)
 class Beyond(StrEnum):
     """How the rate goes on outside the window."""
 
+    AUTO = "auto"
     PRIOR = "prior"
     HOLD = "hold"
+    TREND = "trend"
 
 
 @takes_output
@@ -85,8 +87,12 @@ def forecast(
         float, typer.Option(min=0.01, max=0.999, help="Probability of the interval.")
     ] = 0.9,
     beyond: Annotated[
-        Beyond, typer.Option(help="After the data: back to the long-run rate, or as it was.")
-    ] = Beyond.PRIOR,
+        Beyond,
+        typer.Option(
+            help="After the data: back to the long-run rate (prior), as it was (hold), on with the "
+            "trend of the fit (trend); auto says which would have served so far."
+        ),
+    ] = Beyond.AUTO,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the draws.")] = 0,
     as_json: JsonOption = False,
     *,
@@ -224,6 +230,8 @@ def _json(found: Forecast, service: float | None) -> str:
 def _in_options(text: str) -> str:
     for argument, option in (
         ('beyond="hold"', "--beyond hold"),
+        ('beyond="prior"', "--beyond prior"),
+        ('beyond="trend"', "--beyond trend"),
         ('subjects="active"', "--subjects active"),
         ('subjects="all"', "--subjects all"),
         ("to_frame() has all of them", "--out writes all of them"),

@@ -93,6 +93,14 @@ FormulaOption: TypeAlias = Annotated[
         rich_help_panel=_FITTING,
     ),
 ]
+TrendOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[loglinear|power|auto]",
+        help="A trend times the smooth curve; auto lets the data decide.",
+        rich_help_panel=_FITTING,
+    ),
+]
 LevelOption: TypeAlias = Annotated[
     float, typer.Option(min=0.01, max=0.999, help="Level of the bands.", rich_help_panel=_FITTING)
 ]
@@ -115,7 +123,7 @@ QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Pri
 
 def make_estimator(
     estimator: str, effect: Effect, bursts: str, seed: int, formula: str | None = None,
-    bases: int | None = None,
+    bases: int | None = None, trend: str | None = None,
 ) -> PanelEstimator:  # fmt: skip
     """Build an estimator; what it cannot do is a usage error."""
     from gp4c.model.laws import EFFECTS, LAWS
@@ -128,6 +136,7 @@ def make_estimator(
         )
     if bases is not None and "n_bases" not in taken:
         raise typer.BadParameter(f"--bases goes with --model mixture, not {estimator}")
+    _check_trend(trend, kind, free)
     laws = dict(kind.burst_options)
     if kind.has_posterior:  # any law of counts that was added
         laws |= {name: name for name in LAWS}
@@ -135,11 +144,24 @@ def make_estimator(
         "effect": _argument(kind.effect_options, effect, "--effect", estimator),
         "bursts": _argument(laws, bursts, "--bursts", estimator),
         "formula": formula,
+        "trend": trend,
         "random_state": seed,
     } | ({} if bases is None else {"n_bases": bases})
     if free and arguments["bursts"] not in ("auto", False):
         raise typer.BadParameter(f"--bursts {bursts} does not go with --effect {effect}")
     return kind(**{name: value for name, value in arguments.items() if name in taken})
+
+
+def _check_trend(trend: str | None, kind: type[PanelEstimator], free: bool) -> None:
+    from gp4c.model.modulation import TRENDS
+
+    if trend is not None and trend not in (*TRENDS, "auto"):
+        raise typer.BadParameter(f"--trend takes {', '.join(TRENDS)}, auto; not {trend}")
+    if trend is not None and ("trend" not in kind().get_params() or free):
+        raise typer.BadParameter(
+            "--trend goes with --model gp4c and --effect auto, none, gamma; power-law and "
+            "log-linear are trends by themselves"
+        )
 
 
 def _kind(name: str) -> type[PanelEstimator]:

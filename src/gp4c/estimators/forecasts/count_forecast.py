@@ -42,7 +42,7 @@ from gp4c.estimators.forecasts.forecast_layout import (
     with_new_units,
 )
 from gp4c.estimators.forecasts.forecast_result import Forecast
-from gp4c.estimators.forecasts.forecast_words import exposure_words, note_of
+from gp4c.estimators.forecasts.forecast_words import exposure_words, how_it_goes_on, note_of
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -90,7 +90,7 @@ def forecast(
     at: Any = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
-    beyond: str = "prior",
+    beyond: str = "auto",
     n_draws: int | None = None,
     random_state: int | None = None,
 ) -> Forecast:
@@ -134,10 +134,14 @@ def forecast(
     history : PanelCounts, optional
         What is known of the subjects; default the panel of the fit. Subjects that the fit has
         not seen can be forecast from their own earlier visits; the curve stays that of the fit.
-    beyond : {"prior", "hold"}
-        How the curve goes on outside the observation window. "prior": as the model says, within
-        about a length-scale back to its long-run level, with the uncertainty of the prior.
-        "hold": at its value at the window's end, uncertain as that is.
+    beyond : {"auto", "prior", "hold", "trend"}
+        How the curve goes on outside the observation window. "prior": within about a length-scale
+        back to its long-run level, with the uncertainty of the prior, a trend staying as it is at
+        the end. "hold": at its value at the window's end, uncertain as that is. "trend": the
+        trend of the fit goes on, and the deviation from it returns to its level. "auto": as the
+        model says ("trend" if it has one, else "prior"), unless another way would have forecast
+        the last quarter of the window with odds of 20 to 1 better; the note says so. A season goes
+        on in every case.
     n_draws : int, optional
         Default 10,000, down to 2,000 where very many subjects and windows are asked for.
     random_state : int, optional
@@ -149,12 +153,14 @@ def forecast(
 
     Notes
     -----
-    Just beyond the window the two ways agree. Farther out neither is knowledge: "prior" suits
-    rates that fluctuate around a level, "hold" those that have changed for good (ageing, a
-    repair, a new rule). If they give different answers, the data do not decide.
+    Just beyond the window all ways agree. Farther out none is knowledge: "prior" suits rates that
+    fluctuate around a level, "hold" those that have changed for good (a repair, a new rule),
+    "trend" ageing that goes on. If they give different answers, the past does not decide; "auto"
+    says which of them it would have served.
     """
     check_forecast(model, level, beyond, n_draws)
     times = _Windows.of(model, start, stop, every)
+    going_on = how_it_goes_on(model, times.start, times.stop, beyond)
     who = _Who.of(model, subjects, history, covariates, times.begin)
     given = given_usage(model, exposure, usage)
     units = _units(model, given, who)
@@ -164,7 +170,7 @@ def forecast(
         plan = _with_additions(plan, times, units, who, new)
     size = n_draws or int(np.clip(_ALL_DRAWS // plan.asked.n_cells, _FEWEST_DRAWS, FORECAST_DRAWS))
     rng = np.random.default_rng(seed_of(model, random_state))
-    counts = model._joint_counts(who.known, who.covariates_with(new), beyond, who.own)
+    counts = model._joint_counts(who.known, who.covariates_with(new), going_on.way, who.own)
     mean, draws = counts.draw(plan.asked, size, rng)
     words = (
         service_words(who.everybody, times.begin, float(times.stop.max()), who.active),
@@ -181,7 +187,7 @@ def forecast(
         stop=times.stop,
         subjects=who.named(each),
         n_subjects=who.n_subjects + (0 if new is None else new.total),
-        note=note_of(model, who.known, times.start, times.stop, beyond, _joined(words)),
+        note=note_of(model, who.known, times.start, times.stop, going_on, _joined(words)),
         time_unit=model.time_unit_,
         time_origin=model.time_origin_,
         pairs=plan.pairs,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-BEYOND = ("prior", "hold")
+BEYOND = ("auto", "prior", "hold", "trend")
 
 
 def check_forecast(model: PanelEstimator, level: float, beyond: str, n_draws: int | None) -> None:
@@ -27,7 +27,12 @@ def check_forecast(model: PanelEstimator, level: float, beyond: str, n_draws: in
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1, not {level!r}")
     if beyond not in BEYOND:
-        raise ValueError(f"beyond must be 'prior' or 'hold', not {beyond!r}")
+        raise ValueError(f"beyond must be 'auto', 'prior', 'hold' or 'trend', not {beyond!r}")
+    if beyond == "trend" and not model.has_trend:
+        raise ValueError(
+            f"beyond='trend' continues a trend, and this {type(model).__name__} has none: fit with "
+            "trend='loglinear', 'power' or 'auto'"
+        )
     if n_draws is not None and n_draws < 1:
         raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
 

@@ -12,13 +12,19 @@ from gp4c.data.checks import few_digits
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import average_exposure
+from gp4c.estimators.forecasts.continuation import Continuation, own_way
 from gp4c.estimators.gp_base import GaussianProcessModel
-from gp4c.plain import per
+from gp4c.plain import odds, per
+from gp4c.posterior.draws import HOLD, PRIOR, TREND
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
+
+
+#: what the ways are called
+_NAMES = {PRIOR: "a return to the level", HOLD: "a held rate", TREND: "the trend"}
 
 
 def window_text(start: float, stop: float, axis: TimeAxis) -> str:
@@ -44,8 +50,8 @@ def exposure_words(
 
 
 def note_of(
-    model: PanelEstimator, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str,
-    exposure: str = "",
+    model: PanelEstimator, known: SubjectHistories | None, start: Floats, stop: Floats,
+    beyond: Continuation, exposure: str = "",
 ) -> str:  # fmt: skip
     """Say what a forecast leaves out, what of it is past, and how the curve goes on.
 
@@ -55,7 +61,7 @@ def note_of(
     known : SubjectHistories or None
         The subjects asked for; None for a new one.
     start, stop : (W,) arrays
-    beyond : {"prior", "hold"}
+    beyond : Continuation
     exposure : str
         What :func:`exposure_words` says.
 
@@ -69,7 +75,11 @@ def note_of(
 
 
 def _sentences(
-    model: PanelEstimator, known: SubjectHistories | None, start: Floats, stop: Floats, beyond: str
+    model: PanelEstimator,
+    known: SubjectHistories | None,
+    start: Floats,
+    stop: Floats,
+    beyond: Continuation,
 ) -> Iterator[str]:
     axis, (low, high) = TimeAxis.of(model), model.window_
     end = _seen_until(known, high)
@@ -88,7 +98,36 @@ def _sentences(
     if not isinstance(model, GaussianProcessModel):
         yield f"Beyond {observed} it goes on as there."
     else:
-        yield f"Beyond the observation window {observed} the rate {_going_on(model, stop, beyond)}"
+        way = _going_on(model, stop, beyond.way)
+        yield f"Beyond the observation window {observed} the rate {way}"
+        if beyond.scores:
+            yield _why(beyond)
+
+
+def how_it_goes_on(model: PanelEstimator, start: Floats, stop: Floats, beyond: str) -> Continuation:
+    """The way asked for; "auto" asks the data, if a window lies beyond them."""
+    if beyond != "auto":
+        return Continuation(beyond, beyond, {})
+    if not isinstance(model, GaussianProcessModel):
+        return Continuation(PRIOR, PRIOR, {})
+    low, high = model.window_
+    if np.all(start >= low) and np.all(stop <= high):
+        return Continuation(own_way(model), own_way(model), {})
+    return model.continuation()
+
+
+def _why(found: Continuation) -> str:
+    """Which way would have forecast the last part of the data best, in a sentence."""
+    scores = found.scores
+    best, *rest = sorted(scores, key=lambda way: -scores[way])
+    ahead = scores[best] - max(scores[way] for way in rest)
+    told = f"Of the last quarter of the window, forecast from the rest, {_NAMES[best]} "
+    if ahead < np.log(3.0):
+        return told + "would have told no more than another way: the past does not decide."
+    said = f"would have told most ({odds(ahead)} to the next way)"
+    if best == found.way:
+        return told + said + "."
+    return told + said + f', too little to leave the model\'s own way; beyond="{best}" takes it.'
 
 
 def _going_on(model: GaussianProcessModel, stop: Floats, beyond: str) -> str:
@@ -96,8 +135,11 @@ def _going_on(model: GaussianProcessModel, stop: Floats, beyond: str) -> str:
     low, high = model.window_
     rate, unit = float(model.intensity(high if np.any(stop > high) else low)), model.time_unit_
     each = per(unit, model.usage_)
-    if beyond == "hold":
+    if beyond == HOLD:
         return f"is held at its value at the end, {rate:.3g} {each}."
+    if beyond == TREND:
+        words = model.trend_words(0.95)
+        return f"goes on from its value at the end, {rate:.3g} {each}, with its trend: {words}."
     within = f"{model.length_scale_:.3g}" + (f" {unit}" if unit else "")
     return (
         f"returns from its value at the end, {rate:.3g}, to its long-run level, "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.regression.covariate_tables import CovariateTables
+from gp4c.estimators.regression.factors.factor_model import FactorModel
 from gp4c.posterior.draws import CurveDraws
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Floats = NDArray[np.float64]
 Covariates = Mapping[str, object]
 
 
-class CovariateModel(CovariateTables, GaussianProcessModel):
+class CovariateModel(CovariateTables, FactorModel):
     """Prediction from a fitted posterior and fitted coefficients."""
 
     histories_: SubjectHistories

@@ -17,10 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.formulas.covariate_rows import design_rows, last_rows, learn_design
-from gp4c.estimators.engine_fit import EngineData, candidates, fit_engine, store_engine
+from gp4c.estimators.engine_fit import EngineData, candidates, store_engine
 from gp4c.estimators.regression.covariate_effects import CovariateEffects
 from gp4c.estimators.regression.estimable import check_estimable
+from gp4c.estimators.regression.factors.factor_fit import Factors, best_fit
 from gp4c.inference.engine.climb import Mode
+from gp4c.inference.engine.posterior_fit import Say
+from gp4c.model.modulation.sheets import SheetIntegrals
 from gp4c.model.quadrature import Grid, IntervalIntegrals
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.subject_counts import SubjectCounts
@@ -38,7 +41,9 @@ _STEP = 1e-4
 _MOST_LEVERAGE = 0.9
 
 
-def fit_covariates(model: GP4C, panel: PanelCounts, events: RecurrentEvents | None) -> None:
+def fit_covariates(
+    model: GP4C, panel: PanelCounts, events: RecurrentEvents | None, say: Say | None = None
+) -> None:
     """Fit curve, laws and coefficients together, and store all of it."""
     if events is not None:
         raise ValueError("formula= and events= do not go together")
@@ -47,7 +52,8 @@ def fit_covariates(model: GP4C, panel: PanelCounts, events: RecurrentEvents | No
     rows = design_rows(design, panel)
     check_estimable(panel, rows, design)
     data = EngineData.with_covariates(panel, rows)
-    fit = fit_engine(model, data, candidates(model.effect, model.bursts, data))
+    laws = candidates(model.effect, model.bursts, data)
+    data, fit = best_fit(model, data, laws, Factors.none(panel), say)
     assert data.scale is not None
     beta, covariance = _moments(fit.draws(model.kernel, data.scale))
     robust, jackknife = robust_covariances(fit.lattice.best.mode, data)
@@ -76,10 +82,11 @@ def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats]:
     n = scores.shape[1]
     prior = _prior_precision(mode)
     influence = bread @ scores  # (D, K)
-    b = slice(land.dimension - land.task.n_beta, land.dimension)
+    first, n_beta = land.dimension - land.task.n_beta, land.task.likelihood.cells.n_covariates
+    b = slice(first, first + n_beta)
     scale = np.outer(data.scale, data.scale)
     from_prior = bread @ (prior[:, None] * bread)
-    few = n / max(n - land.task.n_beta - 1, 1)  # subjects, not rows, are independent
+    few = n / max(n - n_beta - 1, 1)  # subjects, not rows, are independent
     robust = few * (influence @ influence.T) + from_prior
     leverage = np.minimum((scores * influence).sum(axis=0), _MOST_LEVERAGE)
     left_out = influence / (1.0 - leverage)
@@ -103,18 +110,24 @@ def _subject_scores(mode: Mode, data: EngineData) -> Floats:
     land = mode.landscape
     likelihood, window = land.task.likelihood, data.window
     assert data.panel is not None
-    counts = SubjectCounts.of(data.panel, likelihood.law, likelihood.effect, data.z)
+    modulation, inputs = data.modulated or (None, None)
+    counts = SubjectCounts.of(data.panel, likelihood.law, likelihood.effect, data.z, inputs)
     shifts = _STEP * np.eye(land.dimension)
     x = mode.x[:, None] + np.concatenate([shifts, -shifts], axis=1)
     u = np.full(x.shape[1], mode.u)
     _, level, params, beta = land.parts(x)
-    grid = Grid.on(np.linspace(0.0, 1.0, max(land.size, 2)), 8)
+    edges = np.linspace(0.0, 1.0, max(land.size, 2))
+    grid = Grid.on(edges if modulation is None else modulation.refined(edges), 8)
     length = window[1] - window[0]
-    integrals = IntervalIntegrals(
-        grid, (counts.start - window[0]) / length, (counts.stop - window[0]) / length
-    )
+    start, stop = (counts.start - window[0]) / length, (counts.stop - window[0]) / length
     square = np.exp(level) * land.curve_at(grid.nodes, x, u) ** 2
+    if modulation is None:
+        areas = IntervalIntegrals(grid, start, stop).apply(square)
+    else:
+        brought = np.zeros((len(start), 0)) if counts.inputs is None else counts.inputs
+        w = x[land.dimension - modulation.size :]
+        areas = SheetIntegrals(modulation, grid, start, stop, brought).apply(square, w)
     rate = likelihood.cells.rate
-    values = counts.log_likelihoods(rate * integrals.apply(square), params, beta)
+    values = counts.log_likelihoods(rate * areas, params, beta)
     up, down = np.split(values, 2, axis=1)
     return np.asarray(((up - down) / (2 * _STEP)).T)

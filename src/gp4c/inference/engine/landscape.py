@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from gp4c.inference.engine.terms.point_terms import PointTerms
 from gp4c.model.cells import NodeMap
-from gp4c.model.count_likelihood import CountLikelihood, HardTerms, LikelihoodTerms
+from gp4c.model.count_likelihood import CountLikelihood, LikelihoodTerms
 from gp4c.model.hyper_priors import (
     LENGTH_SCALE,
     LEVEL,
@@ -31,6 +32,7 @@ from gp4c.model.kernels import Kernel
 from gp4c.model.sparse_prior import SparsePrior
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: inducing inputs are this many of the kernel's spacings apart: 0.85 length-scales for the
 #: squared exponential. Importance weights are exact for the curves that these inputs carry
@@ -100,8 +102,8 @@ class Task:
 
     @property
     def n_beta(self) -> int:
-        """Coefficients."""
-        return self.likelihood.cells.n_covariates
+        """Coefficients of covariates and of a modulation."""
+        return self.likelihood.cells.n_covariates + self.likelihood.cells.n_modulating
 
     def size_for(self, length_scale: float) -> int:
         """Inducing inputs that carry curves of this length-scale."""
@@ -120,7 +122,12 @@ class Task:
             order = max(order, 24 // max(size - 1, 1))
         inducing = np.linspace(0.0, 1.0, size) if size > 1 else np.array([0.5])
         prior = SparsePrior(self.kernel, inducing, length_scale)
-        return Landscape(self, log_length, prior, cells.on_nodes(max(size - 1, 1), order))
+        nodes = cells.on_nodes(max(size - 1, 1), order)
+        if cells.modulation is None:
+            return Landscape(self, log_length, prior, nodes)
+        from gp4c.inference.engine.terms.modulated import ModulatedLandscape  # which builds on this
+
+        return ModulatedLandscape(self, log_length, prior, nodes)
 
 
 def split_level(u: Floats) -> tuple[Floats, Floats]:
@@ -169,9 +176,10 @@ class Landscape:
         return np.asarray(np.outer(self.whitened_one, mean / k))
 
     def parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """v, l, parameters, β."""
+        """v, l, parameters, β of the covariates; a modulation has the rows behind them."""
         m, p = self.size, self.task.n_params
-        return x[:m], x[m], x[m + 1 : m + 1 + p], x[m + 1 + p :]
+        n = self.task.likelihood.cells.n_covariates
+        return x[:m], x[m], x[m + 1 : m + 1 + p], x[m + 1 + p : m + 1 + p + n]
 
     def curve(self, x: Floats, u: Floats) -> Floats:
         """h at the nodes, (Q, C)."""
@@ -191,7 +199,7 @@ class Landscape:
         # without effects one owner has the time of all subjects, with them each its own
         alone = nodes.by_span or not likelihood.effect.varies
         weights[0, nodes.n_cells :] = 1.0 if alone else likelihood.cells.number
-        found = nodes.adjoint(weights)[0]
+        found = self.fold(nodes.adjoint(weights).T)[:, 0]
         return found if found.sum() > 0 else np.ones_like(found)
 
     def height_slopes(self, x: Floats, u: Floats) -> Floats:
@@ -213,10 +221,11 @@ class Landscape:
             return x
         if cells.expansion is not None:
             return self._expanded_start(u)
-        sizes = np.maximum(nodes.apply(np.ones((len(nodes.nodes), 1)))[: nodes.n_cells, 0], 1e-300)
+        ones = self.spread(np.ones((len(nodes.nodes), 1)))
+        sizes = np.maximum(nodes.apply(ones)[: nodes.n_cells, 0], 1e-300)
         weights = np.zeros((1, nodes.n_cells + nodes.n_parts))
         weights[0, : nodes.n_cells] = cells.power / sizes
-        events, at_risk = nodes.adjoint(weights)[0], self._at_risk
+        events, at_risk = self.fold(nodes.adjoint(weights).T)[:, 0], self._at_risk
         smooth = self.prior.covariance(self.prior.inducing, nodes.nodes)
         crude = (smooth @ events) / np.maximum(smooth @ at_risk, 1e-300)
         height = np.sqrt(crude * at_risk.sum() / max(events.sum(), 1e-300))
@@ -246,7 +255,8 @@ class Landscape:
 
     def log_prior(self, x: Floats, u: Floats) -> Floats:
         """ln p(v, l, parameters, β, ln a, u), (S,)."""
-        v, level, params, beta = self.parts(x)
+        v, level, params, _ = self.parts(x)
+        beta = x[self.dimension - self.task.n_beta :]
         total = self.log_prior_length - 0.5 * (v * v).sum(axis=0)
         total = total - 0.5 * len(v) * np.log(2 * np.pi)
         total = (
@@ -262,7 +272,8 @@ class Landscape:
         """ln prior + ln likelihood of draws (D, S) at their u (S,); −∞ where it overflows."""
         total = np.empty(x.shape[1])
         cells = self.task.likelihood.cells
-        widest = max(self.nodes.n_cells + self.nodes.n_parts, len(cells.weight), len(self.features))
+        n_nodes = len(self.features) * self.nodes.n_sheets
+        widest = max(self.nodes.n_cells + self.nodes.n_parts, len(cells.weight), n_nodes)
         step = int(np.clip(_CHUNK // max(widest, 1), 8, 1000))
         with np.errstate(all="ignore"):
             for first in range(0, x.shape[1], step):
@@ -273,8 +284,8 @@ class Landscape:
 
     def log_likelihood(self, curve: Floats, x: Floats) -> Floats:
         """ln p(counts) of curves h at the nodes (Q, S), with all but v taken from x (D, S)."""
-        _, level, params, beta = self.parts(x)
-        square = np.exp(level) * curve**2
+        _, _, params, beta = self.parts(x)
+        square = self.squares(curve, x)
         cell, row, owner, _ = self._expected(self.nodes.apply(square), beta)
         value = self.task.likelihood.value(cell, row, owner, params)
         return value + self.task.likelihood.cells.power_z @ beta
@@ -300,22 +311,72 @@ class Landscape:
         z[cells.span_owner] = cells.span_z
         return z
 
+    # -- what a modulation changes ----------------------------------------------------------------
+
+    @property
+    def curve_rows(self) -> Indices:
+        """Rows of a point on which integrals of the rate depend, covariates aside."""
+        return np.arange(self.size + 1)
+
+    def spread(self, values: Floats) -> Floats:
+        """Values at the nodes (Q, S) on every sheet of the map, (N, S)."""
+        return values
+
+    def fold(self, values: Floats) -> Floats:
+        """The adjoint of :meth:`spread`."""
+        return values
+
+    def squares(self, curve: Floats, x: Floats) -> Floats:
+        """f² and its factors on the sheets of the map, (N, S)."""
+        return np.asarray(np.exp(x[self.size]) * curve**2)
+
+    def scaled(self, h: Floats, x: Floats) -> tuple[Floats, Floats]:
+        """What multiplies h², (C,) or (N, C), and the product, (N, C)."""
+        scale = np.exp(x[self.size])
+        return scale, scale * h * h
+
+    @property
+    def n_factors(self) -> int:
+        """Exponentials that one draw of the factors takes."""
+        return 0
+
+    def slopes_of_factors(self, weights: Floats) -> Floats:
+        """Σ weights (N, S) · features of the factors, (r, S)."""
+        return np.zeros((0, weights.shape[1]))
+
     # -- derivatives ----------------------------------------------------------------------------
 
     def derivatives(self, x: Floats, u: Floats) -> Derivatives:
         """Value, gradient and Hessian of the log density at points (D, C)."""
         m, n_points = self.size, x.shape[1]
-        _, level, params, beta = self.parts(x)
+        _, _, params, beta = self.parts(x)
         k, _ = split_level(u)
-        h, scale = self.curve(x, u), np.exp(level)
-        square = scale * h * h
+        h = self.curve(x, u)
+        scale, square = self.scaled(h, x)
         cell, row, owner, parts = self._expected(self.nodes.apply(square), beta)
         at = self.task.likelihood.terms(cell, row, owner, params)
         power_z = self.task.likelihood.cells.power_z
         value = at.value + power_z @ beta + self.log_prior(x, u)
-        weights = scale[:, None] * self.nodes.adjoint(self._linear_weights(at, beta).T)
+        weights = scale[:, None] if scale.ndim == 1 else scale.T
+        weights = weights * self.nodes.adjoint(self._linear_weights(at, beta).T)
         gradient = np.zeros((n_points, self.dimension))
         hessian = np.zeros((n_points, self.dimension, self.dimension))
+        self._add_curve(k, h, weights, gradient, hessian)
+        p = slice(m + 1, m + 1 + len(params))
+        gradient[:, p] = at.by_params.T
+        hessian[:, p, p] = at.by_params_twice.transpose(2, 0, 1)
+        for c in range(n_points):
+            linear = self._jacobian(k[c], h[:, c], scale[..., c], square[:, c])
+            one = PointTerms(self, at, c, linear, cell, row, parts, beta)
+            one.add_to(gradient[c], hessian[c])
+        self._add_prior(x, u, gradient, hessian)
+        return _finite(value, gradient, hessian)
+
+    def _add_curve(
+        self, k: Floats, h: Floats, weights: Floats, gradient: Floats, hessian: Floats
+    ) -> None:
+        """Add Σ weights · derivatives of h² in (v, l) at the nodes; weights are (C, Q)."""
+        m = self.size
         slope = weights * h.T
         gradient[:, :m] = 2 * k[:, None] * (slope @ self.features)
         gradient[:, m] = (slope * h.T).sum(axis=1)
@@ -323,18 +384,14 @@ class Landscape:
         hessian[:, :m, :m] = each * (self.features.T @ (weights[:, :, None] * self.features))
         hessian[:, :m, m] = hessian[:, m, :m] = gradient[:, :m]
         hessian[:, m, m] = gradient[:, m]
-        p = slice(m + 1, m + 1 + len(params))
-        gradient[:, p] = at.by_params.T
-        hessian[:, p, p] = at.by_params_twice.transpose(2, 0, 1)
-        for c in range(n_points):
-            bend = np.empty((len(self.features), m + 1))
-            bend[:, :m] = (2 * k[c] * scale[c] * h[:, c])[:, None] * self.features
-            bend[:, m] = square[:, c]
-            linear = self.nodes.apply(bend)
-            one = _Point(self, at, c, linear, cell, row, parts, beta)
-            one.add_to(gradient[c], hessian[c])
-        self._add_prior(x, u, gradient, hessian)
-        return _finite(value, gradient, hessian)
+
+    def _jacobian(self, k: float, h: Floats, scale: Floats, square: Floats) -> Floats:
+        """Integrals of ∂f²/∂(`curve_rows`) at one point, (J + parts, M + 1)."""
+        m = self.size
+        bend = np.empty((len(self.features), m + 1))
+        bend[:, :m] = (2 * k * scale * h)[:, None] * self.features
+        bend[:, m] = square
+        return self.nodes.apply(bend)
 
     def _linear_weights(self, at: LikelihoodTerms, beta: Floats) -> Floats:
         """∂ ln p / ∂ (integrals over cells and times at risk), (J + parts, C)."""
@@ -370,117 +427,6 @@ class Landscape:
         gradient[:, m + 1 :] -= (x[m + 1 :].T - means) / scales[1:] ** 2
         every = np.arange(self.dimension)
         hessian[:, every, every] -= np.concatenate([np.ones(m), scales**-2.0])
-
-
-@dataclass(frozen=True)
-class _Point:
-    """One of the points: its Jacobian, and what it adds to gradient and Hessian."""
-
-    landscape: Landscape
-    at: LikelihoodTerms
-    index: int
-    linear: Floats  # integrals of ∂f²/∂(v, l)
-    cell: Floats
-    row: Floats
-    parts: Floats
-    beta: Floats
-
-    def add_to(self, gradient: Floats, hessian: Floats) -> None:
-        """Add JᵀCJ, what parameters and coefficients share with the curve, and the hard parts."""
-        at, c, land = self.at, self.index, self.landscape
-        cells, nodes = land.task.likelihood.cells, land.nodes
-        m, n_params = land.size, land.task.n_params
-        by_cell, by_part = self.linear[: nodes.n_cells], self.linear[nodes.n_cells :]
-        by_row = cells.rows.factor[:, None] * by_cell[cells.row_cell]
-        if len(self.beta):
-            by_row, by_part = self._with_coefficients(by_row, by_part, gradient, hessian)
-        by_owner = nodes.owners @ by_part if nodes.by_span else by_part
-        curve = np.r_[0 : m + 1]
-        hessian[np.ix_(curve, curve)] += _weighted(by_cell, at.by_cell_twice[:, c])
-        where = curve if not len(self.beta) else np.r_[0 : m + 1, m + 1 + n_params : land.dimension]
-        block = np.zeros((len(where), len(where)))
-        if len(by_row):
-            block += _weighted(by_row, at.by_row_twice[:, c])
-        if at.by_owner_twice[:, c].any():
-            block += _weighted(by_owner, at.by_owner_twice[:, c])
-        for i in range(n_params):
-            shared = at.owner_and_params[i, :, c] @ by_owner
-            if len(by_row):
-                shared = shared + at.row_and_params[i, :, c] @ by_row
-            hessian[m + 1 + i, where] += shared
-            hessian[where, m + 1 + i] += shared
-        if at.dense is not None:
-            n = nodes.n_cells
-            jacobian = np.zeros((n + n_params, land.dimension))
-            jacobian[:n, curve] = by_cell
-            jacobian[n + np.arange(n_params), m + 1 + np.arange(n_params)] = 1.0
-            hessian += jacobian.T @ at.dense[c] @ jacobian
-        if at.hard is not None:
-            self._add_hard(at.hard, by_row, by_owner[cells.hard], where, block, hessian)
-        hessian[np.ix_(where, where)] += block
-
-    def _with_coefficients(
-        self, by_row: Floats, by_part: Floats, gradient: Floats, hessian: Floats
-    ) -> tuple[Floats, Floats]:
-        """Jacobians of r and of the parts of R in (v, l, β), and the second derivatives in β.
-
-        ∂r/∂β = r z, ∂²r/∂β∂β = r z zᵀ and ∂²r/∂β∂v = z ∂r/∂v.
-        """
-        land, at, c = self.landscape, self.at, self.index
-        cells, nodes, m = land.task.likelihood.cells, land.nodes, land.size
-        beta = self.beta[:, c]
-        z_row, z_part = cells.rows.z, land._part_z
-        by_row = by_row * np.exp(z_row @ beta)[:, None]
-        by_part = by_part * np.exp(z_part @ beta)[:, None]
-        weight_row = at.by_row[:, c]
-        weight_part = at.by_owner[:, c]
-        if nodes.by_span:
-            weight_part = nodes.owners.T @ weight_part
-        row, part = self.row[:, c] * weight_row, self.parts[:, c] * weight_part
-        b = slice(m + 1 + land.task.n_params, land.dimension)
-        gradient[b] += z_row.T @ row + z_part.T @ part + cells.power_z
-        hessian[b, b] += z_row.T @ (row[:, None] * z_row) + z_part.T @ (part[:, None] * z_part)
-        shared = z_row.T @ (weight_row[:, None] * by_row)
-        shared += z_part.T @ (weight_part[:, None] * by_part)
-        hessian[b, : m + 1] += shared
-        hessian[: m + 1, b] += shared.T
-        by_row = np.hstack([by_row, self.row[:, c, None] * z_row])
-        by_part = np.hstack([by_part, self.parts[:, c, None] * z_part])
-        return by_row, by_part
-
-    def _add_hard(
-        self,
-        hard: HardTerms,
-        by_row: Floats,
-        by_owner: Floats,
-        where: Floats,
-        block: Floats,
-        hessian: Floats,
-    ) -> None:
-        """Covariance over the nodes of the subjects' integrals: Var(∂ ln p)."""
-        land, c = self.landscape, self.index
-        likelihood, m = land.task.likelihood, land.size
-        n_params, n_nodes = land.task.n_params, hard.weight.shape[2]
-        sums = likelihood.integral.sums
-        crossed = by_owner.T @ (sums @ (hard.row_and_owner[:, c, None] * by_row))
-        block += crossed + crossed.T
-        root = np.sqrt(hard.weight[:, c])  # (H, N)
-        scores = np.empty((len(root), n_nodes, len(where) + n_params))
-        scores[:, :, : len(where)] = hard.by_owner[:, c, :, None] * by_owner[:, None]
-        for n in range(n_nodes):
-            scores[:, n, : len(where)] += sums @ (hard.by_row[:, c, n, None] * by_row)
-        scores[:, :, len(where) :] = hard.by_params[:, :, c].transpose(1, 2, 0)
-        mean = np.einsum("hn,hnd->hd", hard.weight[:, c], scores)
-        scores -= mean[:, None]
-        scores *= root[:, :, None]
-        flat = scores.reshape(-1, scores.shape[2])
-        every = np.concatenate([where, m + 1 + np.arange(n_params)])
-        hessian[np.ix_(every, every)] += flat.T @ flat
-
-
-def _weighted(jacobian: Floats, weight: Floats) -> Floats:
-    """Jᵀ diag(w) J."""
-    return np.asarray(jacobian.T @ (weight[:, None] * jacobian))
 
 
 def _finite(value: Floats, gradient: Floats, hessian: Floats) -> Derivatives:

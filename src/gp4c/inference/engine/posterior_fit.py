@@ -28,6 +28,7 @@ from gp4c.model.count_likelihood import CountLikelihood
 from gp4c.model.kernels import KERNELS
 from gp4c.model.laws import CountLaw, SubjectEffect
 from gp4c.posterior.draws import CurveDraws, CurveGroup
+from gp4c.posterior.modulated_draws import modulated
 
 Floats = NDArray[np.float64]
 Laws = tuple[CountLaw, SubjectEffect]
@@ -35,6 +36,8 @@ Say = Callable[[str], None]
 
 #: draws of a fit, fewest draws where data are large, and the work per draw that all of them allow
 DRAWS, FEWEST_DRAWS, _WORK = 15_000, 1000, 3e7
+#: work of one more sheet of a modulated rate
+_SHEET = 60
 #: draws that the fall-back returns
 TEMPERED_DRAWS = 2800
 #: draws by which simpler laws are judged, fewest effective ones and largest k̂ with which they are;
@@ -287,7 +290,7 @@ def _affordable(task: Task) -> int:
     likelihood = task.likelihood
     cells = likelihood.cells
     rows = len(cells.weight) * (15 if len(cells.hard) else 3)
-    work = rows + len(cells.start) + 2 * cells.n_owners
+    work = rows + len(cells.start) + 2 * cells.n_owners + _SHEET * (len(cells.sheets) - 1)
     return int(np.clip(_WORK / max(work, 1), FEWEST_DRAWS, DRAWS))
 
 
@@ -316,12 +319,13 @@ def _as_draws(found: Weighted, task: Task, kernel: str) -> CurveDraws:
         k, mean = split_level(u[keep])
         scale = np.exp(level / 2)
         groups.append(CurveGroup(land.prior.length_scale, land.prior.inducing, _short(v)))
-        columns.append((weights[keep], (scale * k) ** 2, scale * mean, params, beta))
-    weights, variance, means, params, beta = (
+        rest = x[land.dimension - task.n_beta + len(beta) :, keep]
+        columns.append((weights[keep], (scale * k) ** 2, scale * mean, params, beta, rest))
+    weights, variance, means, params, beta, rest = (
         np.concatenate(parts, axis=-1) for parts in zip(*columns, strict=True)
     )
     cells = task.likelihood.cells
-    return CurveDraws(
+    curves = CurveDraws(
         kernel=kernel,
         groups=tuple(groups),
         weights=_short(weights / weights.sum()),
@@ -333,6 +337,9 @@ def _as_draws(found: Weighted, task: Task, kernel: str) -> CurveDraws:
         window=cells.window,
         rate=cells.rate,
     )
+    if cells.modulation is None:
+        return curves
+    return modulated(curves, cells.modulation, _short(rest))
 
 
 def _short(values: Floats) -> Floats:

@@ -164,7 +164,7 @@ def _exposure(terrain: Terrain) -> Floats:
     nodes = land.nodes
     weights = np.zeros((1, nodes.n_cells + nodes.n_parts))
     weights[:, nodes.n_cells :] = _numbers(terrain)
-    at_nodes = nodes.adjoint(weights)[0]
+    at_nodes = land.fold(nodes.adjoint(weights).T)[:, 0]
     nearest = np.rint(nodes.nodes * (terrain.size - 1)).astype(np.intp)
     return np.maximum(np.bincount(nearest, at_nodes, terrain.size), 0.0)
 

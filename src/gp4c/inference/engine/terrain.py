@@ -27,6 +27,8 @@ _CARRIED = 0.02
 _CHUNK = 2_000_000
 #: multiplications that take as long as a row or a subject of a numerical integral (measured)
 _HARD = 1000
+#: the same for an exponential of a modulated rate
+_EXPONENTIAL = 10
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,8 @@ class Terrain:
         """Multiplications of one draw's likelihood, about."""
         nodes, cells = self.landscapes[0].nodes, self.task.likelihood.cells
         hard = (len(cells.weight) + len(cells.hard)) if len(cells.hard) else 0
-        return len(nodes.nodes) * (self.size + nodes.n_cells + nodes.n_parts) + _HARD * hard
+        at_nodes = len(nodes.nodes) * (self.size + nodes.n_cells + nodes.n_parts)
+        return at_nodes + _EXPONENTIAL * self.landscapes[0].n_factors + _HARD * hard
 
     @cached_property
     def log_prior_row(self) -> Floats:
@@ -163,9 +166,9 @@ class Terrain:
         """Draws with their likelihood; −∞ where it overflows."""
         value = np.empty(len(row))
         for some in self._chunks(len(row)):
-            _, _, level, params, beta = self._parts(x[:, some])
-            square = np.exp(level) * self._curve(row[some], column[some], x[:, some]) ** 2
+            _, _, params, beta = self._parts(x[:, some])
             land = self.landscapes[0]
+            square = land.squares(self._curve(row[some], column[some], x[:, some]), x[:, some])
             with np.errstate(all="ignore"):
                 cell, rows, owner, _ = land._expected(land.nodes.apply(square), beta)
                 value[some] = self.task.likelihood.value(cell, rows, owner, params)
@@ -184,29 +187,33 @@ class Terrain:
 
     def _slopes(self, row: Indices, column: Indices, x: Floats) -> tuple[Floats, Floats]:
         land, cells = self.landscapes[0], self.task.likelihood.cells
-        m, k, level, params, beta = self._parts(x, column)
-        h, scale = self._curve(row, column, x), np.exp(level)
-        cell, rows, owner, parts = land._expected(land.nodes.apply(scale * h * h), beta)
+        m, k, params, beta = self._parts(x, column)
+        h = self._curve(row, column, x)
+        scale, square = land.scaled(h, x)
+        cell, rows, owner, parts = land._expected(land.nodes.apply(square), beta)
         at = self.task.likelihood.terms(cell, rows, owner, params, curved=False)
         weights = scale * land.nodes.adjoint(land._linear_weights(at, beta).T).T
         gradient = np.empty_like(x)
+        h = land.spread(h)
         slope = weights * h
-        gradient[:m] = 2 * k * self.by_row(self._features_t, row, slope)
+        gradient[:m] = 2 * k * self.by_row(self._features_t, row, land.fold(slope))
         gradient[m] = (slope * h).sum(axis=0)
+        first = m + 1 + len(params)
+        gradient[first + len(beta) :] = land.slopes_of_factors(slope * h)
         gradient[m + 1 : m + 1 + len(params)] = at.by_params
         if len(beta):
             by_part = land.nodes.owners.T @ at.by_owner if land.nodes.by_span else at.by_owner
             by_beta = cells.rows.z.T @ (rows * at.by_row) + land._part_z.T @ (parts * by_part)
-            gradient[m + 1 + len(params) :] = by_beta + cells.power_z[:, None]
+            gradient[first : first + len(beta)] = by_beta + cells.power_z[:, None]
         return at.value + cells.power_z @ beta, gradient
 
     def _parts(
         self, x: Floats, column: Indices | None = None
-    ) -> tuple[int, Floats, Floats, Floats, Floats]:
-        """M, k, l, parameters, β."""
-        _, level, params, beta = self.landscapes[0].parts(x)
+    ) -> tuple[int, Floats, Floats, Floats]:
+        """M, k, parameters, β."""
+        _, _, params, beta = self.landscapes[0].parts(x)
         k = np.zeros(0) if column is None else split_level(self.u[column])[0]
-        return self.size, k, level, params, beta
+        return self.size, k, params, beta
 
     def _curve(self, row: Indices, column: Indices, x: Floats) -> Floats:
         k, mean = split_level(self.u[column])
@@ -214,7 +221,8 @@ class Terrain:
 
     def _chunks(self, n: int) -> Iterator[slice]:
         cells, nodes = self.task.likelihood.cells, self.landscapes[0].nodes
-        widest = max(nodes.n_cells + nodes.n_parts, len(cells.weight), len(nodes.nodes))
+        n_nodes = len(nodes.nodes) * nodes.n_sheets
+        widest = max(nodes.n_cells + nodes.n_parts, len(cells.weight), n_nodes)
         step = int(np.clip(_CHUNK // max(widest, 1), 8, 1000))
         for first in range(0, n, step):
             yield slice(first, min(first + step, n))

@@ -23,6 +23,7 @@ from gp4c.inference.sampler.target import PointRun, Settings
 from gp4c.inference.sampler.tempered import CORRELATION, MIN_POPULATION
 from gp4c.model.sparse_prior import SparsePrior
 from gp4c.posterior.draws import CurveDraws, CurveGroup, systematic
+from gp4c.posterior.modulated_draws import modulated
 from gp4c.posterior.scoring import log_mean_exp
 
 Floats = NDArray[np.float64]
@@ -114,18 +115,22 @@ class Draws:
         )
         k, mean = split_level(self.each("u"))
         scale, cells = np.exp(self.tails[0] / 2), self.task.likelihood.cells
-        return CurveDraws(
+        last = 1 + p + cells.n_covariates
+        found = CurveDraws(
             kernel=kernel,
             groups=groups,
             weights=self.weights,
             variance=(scale * k) ** 2,
             prior_mean=scale * mean,
             params=self.tails[1 : 1 + p],
-            coefficients=self.tails[1 + p :],
+            coefficients=self.tails[1 + p : last],
             chain=self.population.astype(np.intp),
             window=cells.window,
             rate=cells.rate,
         )
+        if cells.modulation is None:
+            return found
+        return modulated(found, cells.modulation, self.tails[last:])
 
     def _squares(self, bundle: Bundle, times: Floats) -> Floats:
         m = len(bundle.x) - 1 - self.task.n_params - self.task.n_beta
