@@ -144,7 +144,11 @@ def comma_hint(column: Column, unreadable: BoolArray) -> str:
     if not isinstance(value, str) or value.count(",") != 1:
         return ""
     digits = value.strip().lstrip("+-").replace(",", "")
-    return "; if that is a decimal comma, read_panel takes decimal=','" if digits.isdigit() else ""
+    if not digits.isdigit():
+        return ""
+    if re.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}", value.strip()):
+        return "; if the comma groups thousands, write the number without it"
+    return "; if that is a decimal comma, read_panel takes decimal=','"
 
 
 def date_hint(column: Column, unreadable: BoolArray) -> str:

@@ -49,6 +49,10 @@ class Workbook(FileFormat):
             name.startswith("xl/") or name == "content.xml" for name in archive_names(file.data)
         )
 
+    def may_be(self, file: TableFile) -> bool:
+        """Text is often named .xls, so that spreadsheets open it."""
+        return super().may_be(file) and not file.head.isascii() and b"\0" in file.head
+
     def read(self, file: TableFile, choice: Choice, label_column: LabelColumn) -> Table:
         """Read one sheet: rows above the header that hold at most a title are left out."""
         if file.head.startswith(b"PK"):

@@ -76,6 +76,10 @@ class FileFormat(ABC):
         """Whether the content is of this kind, by its first bytes."""
         return file.head.startswith(self.magic) if self.magic else False
 
+    def may_be(self, file: TableFile) -> bool:
+        """Whether a file with one of these extensions can be of this kind, whatever it holds."""
+        return file.extension in self.extensions
+
     @abstractmethod
     def read(self, file: TableFile, choice: Choice, label_column: LabelColumn) -> Table:
         """The table in the file."""
@@ -85,7 +89,7 @@ def format_of(file: TableFile) -> FileFormat:
     """The kind of a file: by its content, else by its name, else text."""
     _define_all()
     by_content = (one for one in FORMATS if one.recognises(file))
-    by_name = (one for one in FORMATS if file.extension in one.extensions)
+    by_name = (one for one in FORMATS if one.may_be(file))
     found = next(by_content, None) or next(by_name, None)
     return found or next(one for one in FORMATS if "" in one.extensions)
 

@@ -25,6 +25,8 @@ _BYTE_ORDER_MARKS = {
 #: the superset of latin-1 that spreadsheets of western countries write
 _WESTERN = "cp1252"
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+#: marks of Windows-1252 between letters, as other code pages have accents; apostrophes are usual
+_MARK_IN_WORD = re.compile(rb"[A-Za-z][\x80\x82-\x89\x8b\x91\x93-\x99\x9b][A-Za-z]")
 _COMMA_NUMBER = re.compile(r"[-+]?\d*,\d+")
 _POINT_NUMBER = re.compile(r"[-+]?\d*\.\d+")
 _GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(,\d{3})+")
@@ -77,7 +79,8 @@ def found_encoding(data: bytes, source: str) -> str:
         return wide
     if data.isascii() or _decodes(data, "utf-8"):
         return "utf-8"
-    if _decodes(data, _WESTERN) and not _CONTROL.search(sample):
+    strange = _CONTROL.search(sample) or _MARK_IN_WORD.search(sample)
+    if _decodes(data, _WESTERN) and not strange:
         return _WESTERN
     return "utf-8"  # whose error says which byte is not allowed
 
