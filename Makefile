@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 NO_BROWSER := No Chromium found and none could be installed (that takes apt and root). Install chromium with the package manager of this machine, then run make test-browser again.
 
-.PHONY: demo test fuzz trust test-lowest test-newest coverage mutation lock lint format bench docs pictures readme test-browser chromium clean
+.PHONY: demo test fuzz trust test-lowest test-newest coverage mutation lock build-check lint format bench docs pictures readme test-browser chromium clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -54,6 +54,10 @@ mutation: $(VENV)/.dev $(VENV)/.mutation
 # The lock files: newest versions that fit together, on every supported Python.
 lock: $(VENV)/.lock
 	$(BIN)/python requirements/lock.py
+
+# Wheel and sdist, each installed where nothing else is, and used; needs the registry.
+build-check: $(VENV)/.dev $(VENV)/.lock
+	$(BIN)/python requirements/build_check.py  # python -m build
 
 # The suite with the oldest versions that pyproject.toml admits, and with the newest of today, each
 # in an environment of its own; PYTHON chooses the interpreter.

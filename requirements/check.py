@@ -27,6 +27,7 @@ MODULES = {
 BY_INVITATION = {"sklearn"}
 #: tools: the file that calls each, and by which words
 TOOLS = {
+    "build": ("Makefile", "-m build"),
     "coverage": ("Makefile", "-m coverage"),
     "mypy": ("Makefile", "$(BIN)/mypy"),
     "myst-parser": ("docs/conf.py", '"myst_parser"'),

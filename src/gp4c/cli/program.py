@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from gp4c import __version__
 from gp4c.cli.about.cite import cite
 from gp4c.cli.about.datasets import datasets
 from gp4c.cli.about.reproduce import reproduce
@@ -49,7 +48,9 @@ for _command in COMMANDS:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"gp4c {__version__}")
+        from gp4c.cli.about.version_text import version_text
+
+        typer.echo(version_text())
         raise typer.Exit
 
 
@@ -58,7 +59,10 @@ def gp4c(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and stop."
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, with its commit where known.",
         ),
     ] = False,
 ) -> None:

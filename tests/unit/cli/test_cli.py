@@ -382,4 +382,5 @@ def test_paragraphs_of_a_help_keep_their_lines_on_a_terminal(command):
 def test_help_and_version():
     assert all(command.__name__ in run("--help").stdout for command in COMMANDS)
     assert run("-h").stdout == run("--help").stdout
-    assert run("--version").stdout == f"gp4c {gp4c.__version__}\n"
+    said = run("--version").stdout
+    assert re.fullmatch(rf"gp4c {re.escape(gp4c.__version__)}( \(commit [0-9a-f]{{12}}\))?\n", said)
