@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: most numbers that draws of the rows may take; fewest draws
 MAX_NUMBERS, FEWEST_DRAWS = 50_000_000, 20
@@ -134,20 +135,33 @@ def panel_laws(
     panel = _with_weights(model, panel)
     law, effect = model.count_law_, model.effect_law_
     seen = SubjectCounts.before_each_row if earlier else SubjectCounts.of
-    subjects = seen(panel, law, effect, z)
-    distinct = panel.distinct()
-    start = np.concatenate([distinct.start, [model.window_[0]], subjects.start])
-    stop = np.concatenate([distinct.stop, [model.window_[1]], subjects.stop])
+    inputs = model._inputs_of(panel)
+    subjects = seen(panel, law, effect, z, inputs)
+    first, last, which = _intervals(panel, inputs)
+    start = np.concatenate([first, [model.window_[0]], subjects.start])
+    stop = np.concatenate([last, [model.window_[1]], subjects.stop])
+    brought = None
+    if inputs is not None and subjects.inputs is not None:
+        neutral = model._neutral_inputs()[None]
+        brought = np.concatenate([inputs, neutral, subjects.inputs])
     size = max(min(n_draws, MAX_NUMBERS // panel.n_intervals), FEWEST_DRAWS)
     size = 1 if model._plugs_in else size
     with one_blas_thread():
         rng = np.random.default_rng(0)
-        integrals, params, beta = model._curve_draws(start, stop, size, rng, "prior")
-    rows, window, rest = np.split(integrals, [len(distinct.start), len(distinct.start) + 1])
-    means = panel.exposure[:, None] * rows[distinct.inverse]
+        integrals, params, beta = model._curve_draws(start, stop, size, rng, "prior", brought)
+    rows, window, rest = np.split(integrals, [len(first), len(first) + 1])
+    means = panel.exposure[:, None] * rows[which]
     if z is not None:
         means = means * np.exp(z @ beta)
     return PanelLaws(panel, means, window[0], params, law, effect, subjects, rest, beta)
+
+
+def _intervals(panel: PanelCounts, inputs: Floats | None) -> tuple[Floats, Floats, Indices]:
+    """Intervals to integrate over, and the one of each row; rows with inputs have their own."""
+    if inputs is not None:
+        return panel.start, panel.stop, np.arange(panel.n_intervals)
+    distinct = panel.distinct()
+    return distinct.start, distinct.stop, distinct.inverse
 
 
 def by_subject(panel: PanelCounts, rows: Floats) -> Floats:

@@ -113,7 +113,7 @@ def compare(
 def compare_groups(
     panel: PanelCounts, by: str, effect: Effect, bursts: str, seed: int, *,
     reference: str | None = None, formula: str | None = None, trend: str | None = None,
-    **options: Any,
+    season: str | None = None,     **options: Any,
 ) -> Comparison:  # fmt: skip
     """Compare groups of a covariate with GP4C."""
     from gp4c.analysis.compare_groups import compare as compare_panels
@@ -121,7 +121,9 @@ def compare_groups(
 
     groups = read_groups(panel, by)  # says what is wrong with the column before anything is fitted
     values = {str(value): value for value in groups.levels}
-    model = make_estimator(Estimator.GP4C, effect, bursts, seed, formula, trend=trend)
+    model = make_estimator(
+        Estimator.GP4C, effect, bursts, seed, formula, trend=trend, season=season
+    )
     return compare_panels(
         panel, by, model, reference=None if reference is None else values.get(reference, reference),
         random_state=seed, **options,

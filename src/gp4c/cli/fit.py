@@ -17,6 +17,7 @@ from gp4c.cli.options.estimator_options import (
     JsonOption,
     LevelOption,
     QuietOption,
+    SeasonOption,
     SeedOption,
     TrendOption,
     fit_groups,
@@ -48,6 +49,7 @@ def fit(
     formula: FormulaOption = None,
     bases: BasesOption = None,
     trend: TrendOption = None,
+    season: SeasonOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -70,13 +72,15 @@ def fit(
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(files, scheduler):
             source = scan_source(files, table, by=by, formula=formula)
-            built = make_estimator(model, effect, bursts, seed, bases=bases, trend=trend)
+            built = make_estimator(
+                model, effect, bursts, seed, bases=bases, trend=trend, season=season
+            )
             fitted = fit_in_parts(source, built, scheduler, say)
         else:
             panel = with_covariates(read_source(files[0], table), formula, table.drop_missing)
             fitted = fit_groups(
                 panel, by,
-                lambda: make_estimator(model, effect, bursts, seed, formula, bases, trend),
+                lambda: make_estimator(model, effect, bursts, seed, formula, bases, trend, season),
                 bootstraps=bootstrap, seed=seed, say=say,
             )  # fmt: skip
         say("summing up")

@@ -21,6 +21,7 @@ from gp4c.cli.options.estimator_options import (
     FormulaOption,
     LevelOption,
     QuietOption,
+    SeasonOption,
     SeedOption,
     TrendOption,
     fit_groups,
@@ -57,6 +58,7 @@ def report(
     formula: FormulaOption = None,
     bases: BasesOption = None,
     trend: TrendOption = None,
+    season: SeasonOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -102,11 +104,14 @@ def report(
             panel = with_covariates(panel, formula, table.drop_missing)
             from gp4c.cli.compare import compare_groups
 
-            build = partial(make_estimator, model, effect, bursts, seed, formula, bases, trend)
+            build = partial(
+                make_estimator, model, effect, bursts, seed, formula, bases, trend, season
+            )
             chosen = (effect, bursts, seed)
+            more: dict[str, Any] = {"formula": formula, "trend": trend, "season": season}
             parts = _from_table(
                 panel, by, build, lambda: compare_groups(
-                    panel, str(by), *chosen, formula=formula, trend=trend, progress=say
+                    panel, str(by), *chosen, **more, progress=say
                 ), seed, bootstrap, say,
             )  # fmt: skip
         say("forecasting")

@@ -164,6 +164,16 @@ class SubjectHistories:
         )  # fmt: skip
 
     @property
+    def last_inputs(self) -> Floats | None:
+        """What each subject brought to a modulated rate when it was last seen, (K, r)."""
+        if self.span_inputs is None:
+            return None
+        order = np.lexsort((self.span_stop, self.span_subject))
+        last = np.zeros((len(self.subjects), self.span_inputs.shape[1]))
+        last[self.span_subject[order]] = self.span_inputs[order]
+        return last
+
+    @property
     def end(self) -> Floats:
         """When each subject went out of service; NaN while it is in service."""
         return np.full(len(self.subjects), np.nan) if self.service is None else self.service.end

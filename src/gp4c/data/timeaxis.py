@@ -132,6 +132,14 @@ class TimeAxis:
         return f"({self.shown(start)}, {self.shown(stop)}]"
 
     @property
+    def since_2000(self) -> float | None:
+        """Time 0 counted from 2000-01-01, in the unit; None if times were no dates."""
+        if self.origin is None or self.unit not in MICROSECONDS:
+            return None
+        since = as_moment(self.origin) - np.datetime64("2000-01-01", "us")
+        return float(since / np.timedelta64(1, "us")) / MICROSECONDS[self.unit]
+
+    @property
     def words(self) -> str | None:
         """The unit of time and since when, such as ``months since 2022-01-04``; None if neither."""
         begin = self.date(0.0)

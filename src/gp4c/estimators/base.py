@@ -318,6 +318,10 @@ class PanelEstimator:
         """Λ at times in the window, as closely as a check of the fit needs it."""
         return np.asarray(self.cumulative(times))
 
+    def _check_rows(self, start: Floats, stop: Floats, inputs: Floats) -> Floats:
+        """The same over rows that bring inputs to the factors of the rate."""
+        return self._mean_integrals(start, stop, "prior", inputs)
+
     # -- the laws of counts and of subject effects --------------------------------------------
 
     @property
@@ -427,6 +431,10 @@ class PanelEstimator:
     def _inputs_of(self, panel: PanelCounts) -> Floats | None:
         """What the rows of a panel bring to the factors of the rate, (n, r); None without any."""
         return None
+
+    def _neutral_inputs(self) -> Floats:
+        """What nobody in particular brings to these factors, (r,)."""
+        return np.zeros(0)
 
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:
         """The panel with the effects of covariates, if the model has any, in its exposure."""

@@ -301,7 +301,7 @@ def _store_subjects(model: GaussianProcessModel, data: EngineData, draws: CurveD
     seen = model._adjusted(panel) if panel is not None else None
     model._fitted_to = (seen, events)
     model.histories_ = SubjectHistories.of_all(seen, events)
-    if data.modulated is not None and seen is not None:
+    if data.modulated is not None and seen is not None and data.modulated[1].shape[1]:
         model.histories_ = SubjectHistories.of(seen, data.modulated[1])
     model.subject_totals_ = model.histories_.totals
     model.subject_effects_ = model.subject_expected_ = None
@@ -381,8 +381,9 @@ def joint_score(
     if fitted.z is not None and fitted.scale is not None and z is not None:
         both = np.concatenate([fitted.z, z * fitted.scale])
     modulated = None
-    if fitted.modulated is not None and inputs is not None:
-        modulated = fitted.modulated[0], np.concatenate([fitted.modulated[1], inputs])
+    if fitted.modulated is not None:
+        new = np.zeros((panel.n_intervals, 0)) if inputs is None else inputs
+        modulated = fitted.modulated[0], np.concatenate([fitted.modulated[1], new])
     data = EngineData(rows, None, fitted.window, both, fitted.scale, posterior.rate, modulated)
     found = fit_engine(model, data, [(LAWS[model.law_], EFFECTS[model.effect_])]).weighted
     if np.isnan(found.pareto_k):

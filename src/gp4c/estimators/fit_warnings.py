@@ -68,6 +68,9 @@ def look_back(model: PanelEstimator, panel: PanelCounts) -> OwnCheck:
     curve = model._check_curve(times)[inverse]
     first, last, by_then = np.split(curve, [len(panel.start), -1])
     expected = panel.exposure * np.maximum(last - first, 0.0)
+    inputs = model._inputs_of(panel)
+    if inputs is not None:
+        expected = panel.exposure * model._check_rows(panel.start, panel.stop, inputs)
     return check_rows(
         panel, expected, (time, float(by_then[0])), float(model.dispersion_) - 1.0,
         model.subject_effects_,

@@ -87,6 +87,10 @@ class GP4C(CovariateModel):
         coefficient has a prior in units of the window: the log rate changes by N(0, ¾²) from its
         middle to its end. "auto" takes the trend, or none, with the highest evidence. Forecasts
         continue it (``beyond="trend"``).
+    season : float, "year", "week" or None
+        A periodic factor on the calendar, beside a curve over age or time since entry (or over the
+        calendar itself): a period in the unit of time, or by name where the data had dates. Four
+        harmonics, of which higher ones are shrunk more; the mean of the log factor is 0.
     method : {"vi", "mcmc"}
         The default's weighted draws or the variational posterior; or draws by tempered sequential
         Monte Carlo, in seconds to minutes, with R̂ and effective sample sizes in `sampler_`: the
@@ -151,6 +155,9 @@ class GP4C(CovariateModel):
         rate ratio with interval, z and p-value.
     trend_ : str or None
         The trend in words, with its interval; :meth:`trend_estimate` has the numbers.
+    season_ : str or None
+        The season in words; :meth:`season_factor`, :meth:`season_band` and :meth:`season_table`
+        have the numbers.
     coefficients_ : CovariateEffects or None
         The same with covariances, and what the formula learned from the data.
 
@@ -195,6 +202,7 @@ class GP4C(CovariateModel):
         formula: str | None = None,
         missing: str = "error",
         trend: str | None = None,
+        season: float | str | None = None,
         method: str = "vi",
         hyper: str = "integrate",
         optimizer: str = "natural",
@@ -213,6 +221,7 @@ class GP4C(CovariateModel):
         self.formula = formula
         self.missing = missing
         self.trend = trend
+        self.season = season
         self.method = method
         self.hyper = hyper
         self.optimizer = optimizer
@@ -308,7 +317,7 @@ class GP4C(CovariateModel):
     @property
     def has_factors(self) -> bool:
         """Whether the rate has factors of time besides its curve."""
-        return self.trend is not None
+        return self.trend is not None or self.season is not None
 
     def _fit_draws(
         self,

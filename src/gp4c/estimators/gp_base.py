@@ -432,6 +432,13 @@ class GaussianProcessModel(FittedBounds):
 
         return np.asarray(CubicSpline(at, curve)(times))
 
+    def _check_rows(self, start: Floats, stop: Floats, inputs: Floats) -> Floats:
+        posterior = self._posterior()
+        assert isinstance(posterior, CurveDraws)
+        rng = np.random.default_rng(0)
+        who = posterior.choose(_CHECK_DRAWS, rng)
+        return np.asarray(posterior.integrals_of(start, stop, who, rng, inputs).mean(axis=1))
+
     def _curve_draws(
         self,
         start: Floats,

@@ -94,7 +94,9 @@ def _expected_and_ends(
         counts = SubjectCounts.of_histories(some, law, effect, z)
         rng = np.random.default_rng(0)
         start, stop = counts.start, counts.stop
-        integrals, params, beta = model._curve_draws(start, stop, n_draws, rng, "prior")
+        integrals, params, beta = model._curve_draws(
+            start, stop, n_draws, rng, "prior", counts.inputs
+        )
         beta = coefficient_deviations(model, beta)
         means = counts.expected(integrals, beta)
         if some.mean_expected is not None:  # spans were not kept: R is its mean

@@ -8,6 +8,7 @@ from __future__ import annotations
 from gp4c.files.kinds import (
     ANY_NUMBER,
     COUNT,
+    FLAG,
     LABEL_TYPES,
     TEXT,
     Check,
@@ -77,6 +78,7 @@ FIELDS: dict[str, dict[str, Check]] = {
     "PowerTrend": {"window": window},
     "Season": {
         "window": window, "period": number(positive=True), "phase": number(), "cycle": TEXT,
+        "dated": FLAG,
     },
     "OverTime": {
         "label": TEXT, "names": tuple_of(TEXT, "c"), "units": array("c", positive=True),
@@ -98,6 +100,7 @@ FIELDS: dict[str, dict[str, Check]] = {
     },
     "ServiceRecord": {
         "end": array("K", nan=True), "usage_rate": maybe(array("K")), "usage": maybe(TEXT),
+        "entry": Sometimes(maybe(array("K"))), "dated": Sometimes(FLAG),
     },
     "RateRows": {
         "count": array("J"), "start": array("J"), "stop": array("J"), "exposure": array("J"),

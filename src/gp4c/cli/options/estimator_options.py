@@ -101,6 +101,14 @@ TrendOption: TypeAlias = Annotated[
         rich_help_panel=_FITTING,
     ),
 ]
+SeasonOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="[year|week|PERIOD]",
+        help="A periodic factor on the calendar; a period is in the unit of time.",
+        rich_help_panel=_FITTING,
+    ),
+]
 LevelOption: TypeAlias = Annotated[
     float, typer.Option(min=0.01, max=0.999, help="Level of the bands.", rich_help_panel=_FITTING)
 ]
@@ -123,7 +131,7 @@ QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Pri
 
 def make_estimator(
     estimator: str, effect: Effect, bursts: str, seed: int, formula: str | None = None,
-    bases: int | None = None, trend: str | None = None,
+    bases: int | None = None, trend: str | None = None, season: str | None = None,
 ) -> PanelEstimator:  # fmt: skip
     """Build an estimator; what it cannot do is a usage error."""
     from gp4c.model.laws import EFFECTS, LAWS
@@ -136,7 +144,7 @@ def make_estimator(
         )
     if bases is not None and "n_bases" not in taken:
         raise typer.BadParameter(f"--bases goes with --model mixture, not {estimator}")
-    _check_trend(trend, kind, free)
+    _check_factors(trend, season, kind, free)
     laws = dict(kind.burst_options)
     if kind.has_posterior:  # any law of counts that was added
         laws |= {name: name for name in LAWS}
@@ -145,6 +153,7 @@ def make_estimator(
         "bursts": _argument(laws, bursts, "--bursts", estimator),
         "formula": formula,
         "trend": trend,
+        "season": _season(season),
         "random_state": seed,
     } | ({} if bases is None else {"n_bases": bases})
     if free and arguments["bursts"] not in ("auto", False):
@@ -152,15 +161,26 @@ def make_estimator(
     return kind(**{name: value for name, value in arguments.items() if name in taken})
 
 
-def _check_trend(trend: str | None, kind: type[PanelEstimator], free: bool) -> None:
+def _season(text: str | None) -> float | str | None:
+    """A period, or the name of a cycle."""
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return text
+
+
+def _check_factors(
+    trend: str | None, season: str | None, kind: type[PanelEstimator], free: bool
+) -> None:
     from gp4c.model.modulation import TRENDS
 
     if trend is not None and trend not in (*TRENDS, "auto"):
         raise typer.BadParameter(f"--trend takes {', '.join(TRENDS)}, auto; not {trend}")
-    if trend is not None and ("trend" not in kind().get_params() or free):
+    asked = trend is not None or season is not None
+    if asked and ("trend" not in kind().get_params() or free):
         raise typer.BadParameter(
-            "--trend goes with --model gp4c and --effect auto, none, gamma; power-law and "
-            "log-linear are trends by themselves"
+            "--trend and --season go with --model gp4c and --effect auto, none, gamma; power-law "
+            "and log-linear are trends by themselves"
         )
 
 

@@ -248,7 +248,8 @@ def _listed(frame: pd.DataFrame | None) -> str:
 
 def _out_of_service(panel: PanelCounts) -> dict[str, int]:
     """How many subjects went out of service, if the data say when."""
-    return {} if panel.service is None else {"out of service": int(np.isfinite(panel.end).sum())}
+    told = panel.service is not None and panel.service.is_told
+    return {"out of service": int(np.isfinite(panel.end).sum())} if told else {}
 
 
 def _shown(value: float | int | str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import numpy as np
@@ -168,6 +169,7 @@ def assemble(
     notes: tuple[str, ...],
     ends: FloatArray | None = None,
     clock: str = "time",
+    entries: ServiceRecord | None = None,
 ) -> PanelFields:
     """Sort checked rows, divide the other columns by level, and set the window."""
     axis, given_window = frame
@@ -178,6 +180,9 @@ def assemble(
     check_total(arrays["count"])
     index, labels, order = subjects
     arrays, service = _with_service(roles, subjects, arrays, ends)
+    if entries is not None:
+        known = entries if service is None else service
+        service = replace(known, entry=entries.entry, dated=entries.dated)
     rows, more_notes = _without_zero_exposure(order, arrays["exposure"])
     notes = (*table.notes, *axis.notes, *notes, *more_notes)
     subject_level, interval_level, said = split_covariates(table, roles, rows, index)

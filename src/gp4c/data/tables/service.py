@@ -31,21 +31,36 @@ class ServiceRecord:
         Usage per unit of time in its last three intervals, if the data have a column of usage.
     usage : str, optional
         What usage is counted in: the name of its column.
+    entry : (K,), optional
+        Where time is counted from each subject's entry: when that was on the common clock, in the
+        unit of time; since 2000-01-01 if `dated`.
+    dated : bool
+        Whether the common clock is the calendar.
     """
 
     end: FloatArray
     usage_rate: FloatArray | None = None
     usage: str | None = None
+    entry: FloatArray | None = None
+    dated: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "end", frozen(self.end))
         if self.usage_rate is not None:
             object.__setattr__(self, "usage_rate", frozen(self.usage_rate))
+        if self.entry is not None:
+            object.__setattr__(self, "entry", frozen(self.entry))
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the data say anything of service or usage, and not of entries alone."""
+        return self.entry is None or self.usage is not None or bool(np.isfinite(self.end).any())
 
     def take(self, positions: IndexArray) -> ServiceRecord:
         """The record of the subjects at these positions."""
         rate = None if self.usage_rate is None else self.usage_rate[positions]
-        return ServiceRecord(self.end[positions], rate, self.usage)
+        entry = None if self.entry is None else self.entry[positions]
+        return ServiceRecord(self.end[positions], rate, self.usage, entry, self.dated)
 
     @classmethod
     def joined(
@@ -57,11 +72,14 @@ class ServiceRecord:
             return None
         nothing = [ServiceRecord(np.full(n, np.nan)) for n in sizes]
         every = [a if b is None else b for a, b in zip(nothing, parts, strict=True)]
-        rates = [part.usage_rate for part in every]
+        rates = [part.usage_rate for part in every if part.usage_rate is not None]
+        entries = [part.entry for part in every if part.entry is not None]
         return cls(
             np.concatenate([part.end for part in every]),
-            None if any(rate is None for rate in rates) else np.concatenate(rates),  # type: ignore[arg-type]
+            np.concatenate(rates) if len(rates) == len(every) else None,
             known[0].usage,
+            np.concatenate(entries) if len(entries) == len(every) else None,
+            known[0].dated,
         )
 
 

@@ -29,7 +29,7 @@ from gp4c.data.tables.columns import (
     read_labels,
 )
 from gp4c.data.tables.frames import Table
-from gp4c.data.tables.service import end_of_service
+from gp4c.data.tables.service import ServiceRecord, end_of_service
 from gp4c.data.tables.usage import check_usage
 from gp4c.data.timeaxis import TimeAxis, read_times
 from gp4c.exceptions import PanelDataError
@@ -134,7 +134,9 @@ def fields_from_visits(
     problems.raise_any()
     if not kept.any():
         raise PanelDataError("no visit closes an interval with a count; nothing is left")
+    record = None
     if since_entry:
+        record = _entries(visits, axis)
         visits, axis = _since_entry(visits, axis)
     arrays = RowArrays(
         start=visits.before[kept],
@@ -151,6 +153,7 @@ def fields_from_visits(
         (*notes, *_left_out(visits, uncounted & ~baseline, kept)),
         visits.end,
         clock,
+        record,
     )
 
 
@@ -203,10 +206,24 @@ def _read_visits(
     return _Visits(rows, ordered, labels, time[rows], first, entry, end, assumed, said), axis
 
 
+def _begins(visits: _Visits) -> FloatArray:
+    """When each visit's subject entered: at its origin, or its first visit."""
+    begin = np.where(np.isnan(visits.entry), visits.time, visits.entry)
+    return np.asarray(begin[visits.first][np.cumsum(visits.first) - 1])
+
+
+def _entries(visits: _Visits, axis: TimeAxis) -> ServiceRecord:
+    """When subjects entered on the clock that they have in common."""
+    entry = np.full(len(visits.labels), np.nan)
+    entry[visits.index[visits.first]] = _begins(visits)[visits.first]
+    since = axis.since_2000
+    nobody = np.full(len(visits.labels), np.nan)
+    return ServiceRecord(nobody, entry=entry + (since or 0.0), dated=since is not None)
+
+
 def _since_entry(visits: _Visits, axis: TimeAxis) -> tuple[_Visits, TimeAxis]:
     """Visits with time counted from each subject's entry, its first visit if no other is known."""
-    begin = np.where(np.isnan(visits.entry), visits.time, visits.entry)
-    begin = begin[visits.first][np.cumsum(visits.first) - 1]
+    begin = _begins(visits)
     own = begin[visits.first]
     end = None if visits.end is None else visits.end - own
     shifted = replace(visits, time=visits.time - begin, entry=np.zeros_like(begin), end=end)

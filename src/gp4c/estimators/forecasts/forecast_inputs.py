@@ -76,7 +76,7 @@ def known_subjects(
     if history is None:
         known = fitted_subjects(model)
     else:
-        known = SubjectHistories.of(model._adjusted(history))
+        known = SubjectHistories.of(model._adjusted(history), model._inputs_of(history))
     if is_sum(subjects):
         return known
     return known.take(known.positions(labels_of(subjects)))

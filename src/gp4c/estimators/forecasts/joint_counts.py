@@ -11,7 +11,7 @@ and since a sum of counts of one law has that law, each cell is drawn once per d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.model.modulation.sheets import distinct_inputs
 from gp4c.posterior.fitted_counts import coefficient_deviations
 from gp4c.posterior.subject_counts import SubjectCounts
 from gp4c.threads import one_blas_thread
@@ -52,6 +53,8 @@ class Asked:
     n_cells : int
     n_new : int
         Number of subjects of whom nothing is known.
+    sheet : (K,), optional
+        Which of the different inputs of a modulated rate each subject brings.
     """
 
     subject: Indices
@@ -61,12 +64,27 @@ class Asked:
     cell: Indices
     n_cells: int
     n_new: int = 0
+    sheet: Indices | None = None
 
     @cached_property
     def windows(self) -> tuple[Floats, Floats, Indices]:
         """Starts and stops of the different windows, and the window of each pair."""
         distinct, which = np.unique(self.start + 1j * self.stop, return_inverse=True)
-        return distinct.real, distinct.imag, which.reshape(-1)
+        if self.sheet is None:
+            return distinct.real, distinct.imag, which.reshape(-1)
+        sheet = self.sheet[self.subject]
+        codes, which = np.unique(which.reshape(-1) + len(distinct) * sheet, return_inverse=True)
+        found = distinct[codes % len(distinct)]
+        return found.real, found.imag, which.reshape(-1)
+
+    @property
+    def window_sheets(self) -> Indices:
+        """The sheet of each different window, where subjects have sheets."""
+        assert self.sheet is not None
+        _, _, which = self.windows
+        sheets = np.empty(int(which.max(initial=-1)) + 1, dtype=np.intp)
+        sheets[which] = self.sheet[self.subject]
+        return sheets
 
     @property
     def n_subjects(self) -> int:
@@ -119,6 +137,8 @@ class JointCounts:
         How the curve goes on outside the observation window.
     own : (K, p), optional
         Covariates that known subjects had when they were seen, if they are others.
+    inputs : (K, r), optional
+        What known subjects bring to a modulated rate in the windows, if not the same as last.
     """
 
     model: PanelEstimator
@@ -126,12 +146,14 @@ class JointCounts:
     covariates: Floats | None
     beyond: str
     own: Floats | None = None
+    inputs: Floats | None = None
 
     def draw(
         self, asked: Asked, n_draws: int, rng: np.random.Generator
     ) -> tuple[Floats, Counts]:  # fmt: skip
         """Means (cells,) and joint draws (cells, n_draws)."""
         mean, draws = np.zeros(asked.n_cells), np.empty((asked.n_cells, n_draws), dtype=np.int64)
+        asked, _ = self._on_sheets(asked)
         with one_blas_thread():
             for some, drawn, average, params in self.rates(asked, n_draws, rng):
                 mean += average.sum(axis=1) / n_draws
@@ -154,7 +176,13 @@ class JointCounts:
         (P, S)
             Parameters of the laws.
         """
+        asked, brought = self._on_sheets(asked)
         counts, (first, last, _) = self._seen(), asked.windows
+        inputs = None
+        if brought is not None:
+            seen_inputs = np.zeros((0, brought.shape[1]))
+            seen_inputs = seen_inputs if counts.inputs is None else counts.inputs
+            inputs = np.concatenate([seen_inputs, brought[asked.window_sheets]])
         n_seen, n_subjects = len(counts.start), counts.n_subjects + asked.n_new
         start = np.concatenate([counts.start, first])
         stop = np.concatenate([counts.stop, last])
@@ -163,7 +191,7 @@ class JointCounts:
         for k in range(0, n_draws, size * times):
             some = slice(k, min(k + size * times, n_draws))
             curves = -(-(some.stop - k) // times)
-            found = self.model._curve_draws(start, stop, curves, rng, self.beyond)
+            found = self.model._curve_draws(start, stop, curves, rng, self.beyond, inputs)
             integrals, params, beta = found
             beta = coefficient_deviations(self.model, beta)
             seen, inside = integrals[:n_seen], integrals[n_seen:]
@@ -186,10 +214,21 @@ class JointCounts:
         for k in range(0, n_draws, size):
             some = min(size, n_draws - k)
             curves = -(-some // times)
-            found = self.model._curve_draws(counts.start, counts.stop, curves, rng, self.beyond)
+            found = self.model._curve_draws(
+                counts.start, counts.stop, curves, rng, self.beyond, counts.inputs
+            )
             seen, params, beta = found
             beta = coefficient_deviations(self.model, beta)
             yield self._effects(counts, seen, params, beta, rng, times)[0][:, :some]
+
+    def _on_sheets(self, asked: Asked) -> tuple[Asked, Floats | None]:
+        """The same with the inputs of the subjects to a modulated rate: different ones, (P, r)."""
+        if self.known is None or self.known.last_inputs is None:
+            return asked, None
+        own = self.known.last_inputs if self.inputs is None else self.inputs
+        new = np.tile(self.model._neutral_inputs(), (asked.n_new, 1))
+        distinct, sheet = distinct_inputs(np.concatenate([own, new]))
+        return replace(asked, sheet=sheet), distinct
 
     def theta(self, params: Floats) -> Floats:
         """The parameters of the law of counts."""
@@ -258,7 +297,9 @@ class JointCounts:
                 return None
             effects = np.concatenate([fixed_effects(self.model, self.known), effects])
         start, stop, _ = asked.windows
-        expected = self.model._mean_integrals(start, stop, self.beyond)
+        _, brought = self._on_sheets(asked)
+        inputs = None if brought is None else brought[asked.window_sheets]
+        expected = self.model._mean_integrals(start, stop, self.beyond, inputs)
         return asked.means(effects[:, None], expected[:, None])[:, 0]
 
 

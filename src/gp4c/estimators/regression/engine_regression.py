@@ -20,7 +20,7 @@ from gp4c.data.formulas.covariate_rows import design_rows, last_rows, learn_desi
 from gp4c.estimators.engine_fit import EngineData, candidates, store_engine
 from gp4c.estimators.regression.covariate_effects import CovariateEffects
 from gp4c.estimators.regression.estimable import check_estimable
-from gp4c.estimators.regression.factors.factor_fit import Factors, best_fit
+from gp4c.estimators.regression.factors.factor_fit import best_fit, season_factors
 from gp4c.inference.engine.climb import Mode
 from gp4c.inference.engine.posterior_fit import Say
 from gp4c.model.modulation.sheets import SheetIntegrals
@@ -53,7 +53,7 @@ def fit_covariates(
     check_estimable(panel, rows, design)
     data = EngineData.with_covariates(panel, rows)
     laws = candidates(model.effect, model.bursts, data)
-    data, fit = best_fit(model, data, laws, Factors.none(panel), say)
+    data, fit = best_fit(model, data, laws, season_factors(model.season, panel), say)
     assert data.scale is not None
     beta, covariance = _moments(fit.draws(model.kernel, data.scale))
     robust, jackknife = robust_covariances(fit.lattice.best.mode, data)

@@ -27,6 +27,12 @@ Floats = NDArray[np.float64]
 HARMONICS, FIRST, FALL = 4, 0.5, 1.5
 #: panels per cycle: polynomials of degree 5 carry the fourth harmonic to 0.4%, the first to 1e-6
 _PANELS = 6
+#: names of the parts of cycles; a month is a twelfth of a year
+_NAMES = {
+    "year": ("January", "February", "March", "April", "May", "June", "July", "August",
+             "September", "October", "November", "December"),
+    "week": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+}  # fmt: skip
 #: phases that subjects with a calendar of their own may begin at: a subject's phase is off by at
 #: most 1/192 of a cycle (two days of a year), which lowers harmonic k by a share of 0.0002 k²
 PHASES = 96
@@ -46,12 +52,15 @@ class Season(Modulator):
         its own and brings the phase of its time 0.
     cycle : str
         "year", "week", or empty for a period without a name.
+    dated : bool
+        Whether the clock is the calendar.
     """
 
     window: tuple[float, float]
     period: float
     phase: float
     cycle: str
+    dated: bool = False
 
     name = "season"
 
@@ -94,6 +103,11 @@ class Season(Modulator):
         cycles = (high - low) * (self.window[1] - self.window[0]) / self.period
         number = int(np.ceil(_PANELS * cycles))
         return np.linspace(low, high, number + 1)
+
+
+def parts_of(cycle: str) -> list[str]:
+    """Names of the parts of a cycle, evenly long; numbers where it has no names."""
+    return list(_NAMES.get(cycle, [f"{k}/12" for k in range(1, 13)]))
 
 
 def rounded(phase: Floats) -> Floats:

@@ -27,16 +27,16 @@ def component_section(
     """Curves of the parts of each model that has parts; they join the `figures` of the page."""
     for k, (name, model) in enumerate(models.items()):
         parts = model.components()
-        if not parts:
-            continue
-        curves = {part: curves_of(one, levels=levels) for part, one in parts.items()}
         whose, key = f"{by}: {name}. " if by else "", f"components-{k}"
-        figures[key] = curve_figure(curves, "rate")
-        yield plot(
-            key, f"{whose}Event rates over time: {', '.join(parts)}.",
-            f"{escape(whose)}Rates that the rate is made of, with <span data-level></span> bands.",
-        )  # fmt: skip
-        yield table("", (), [[quantity, words] for _, quantity, words, _ in model.facts()])
+        if parts:
+            curves = {part: curves_of(one, levels=levels) for part, one in parts.items()}
+            figures[key] = curve_figure(curves, "rate")
+            words = "Rates that the rate is made of, with <span data-level></span> bands."
+            yield plot(
+                key, f"{whose}Event rates over time: {', '.join(parts)}.",
+                f"{escape(whose)}{words}",
+            )  # fmt: skip
+            yield table("", (), [[quantity, words] for _, quantity, words, _ in model.facts()])
         for title, draw in model.own_plots().items():
             words = f"{whose}{title[:1].upper()}{title[1:]}."
             yield picture(_png(draw), words, escape(words))

@@ -26,7 +26,9 @@ def units_section(
     """The worst units of each model whose data know about service or usage."""
     for name, model in models.items():
         known = model.histories_
-        if known is None or known.service is None or not model.effect_law_.varies:
+        if known is None or known.service is None or not known.service.is_told:
+            continue
+        if not model.effect_law_.varies:
             continue
         ranking = model.unit_ranking(level=level)
         shown = ranking_table(ranking, level, _ROWS)

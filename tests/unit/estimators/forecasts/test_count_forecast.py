@@ -308,7 +308,10 @@ def test_free_weights_are_used_for_fitted_subjects(panel):
         ({"start": 0, "stop": np.inf}, "finite"),
         ({"start": [[0]], "stop": 1}, "one-dimensional"),
         ({"start": 0, "stop": 1, "level": 1.0}, "level must be between 0 and 1"),
-        ({"start": 0, "stop": 1, "beyond": "flat"}, "beyond must be 'prior' or 'hold'"),
+        (
+            {"start": 0, "stop": 1, "beyond": "flat"},
+            "beyond must be 'auto', 'prior', 'hold'",
+        ),
         ({"start": 0, "stop": 1, "exposure": [1, 2]}, "one per subject"),
         ({"start": 0, "stop": 1, "exposure": -1}, "not be negative"),
         ({"start": 0, "stop": 1, "n_draws": 0}, "n_draws"),

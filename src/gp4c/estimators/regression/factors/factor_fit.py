@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.estimators.engine_fit import EngineData, candidates, fit_engine, store_engine
+from gp4c.estimators.regression.factors.calendar import own_phases, season_over
 from gp4c.inference.engine.posterior_fit import EngineFit, Laws, Say
 from gp4c.model.modulation import TRENDS, Modulation, Modulator, Trend
 from gp4c.plain import odds
@@ -54,9 +55,19 @@ def fit_with_factors(
         )
     data = EngineData(panel, None, panel.window)
     laws = candidates(model.effect, model.bursts, data)
-    data, fit = best_fit(model, data, laws, Factors.none(panel), say)
+    data, fit = best_fit(model, data, laws, season_factors(model.season, panel), say)
     store_engine(model, data, fit)
     model._engine_data = data
+
+
+def season_factors(season: float | str | None, panel: PanelCounts) -> Factors:
+    """The season asked for, and the phases that the rows of a panel bring to it."""
+    if season is None:
+        return Factors.none(panel)
+    part = season_over(panel, season)
+    if not part.is_own:
+        return Factors((part,), np.zeros((panel.n_intervals, 0)))
+    return Factors((part,), own_phases(panel, part))
 
 
 def best_fit(

@@ -1,0 +1,49 @@
+"""Plots of the factors of a rate: the season of a cycle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gp4c.reporting.figures.plot_style import GREY, axes_or_new, plain_axes, style, tint
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from gp4c.estimators.regression.factors.factor_model import FactorModel
+
+#: letters of a month or weekday on the axis
+_SHORT = 3
+
+
+def plot_season(model: FactorModel, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+    """Draw the season's factor in each part of the cycle, with its interval.
+
+    Parameters
+    ----------
+    model : fitted GP4C with a season
+    ax : Axes, optional
+        Where to draw; a new figure if absent.
+    level : float
+        Level of the intervals.
+    """
+    ax, look = axes_or_new(ax), style(0)
+    table = model.season_table(level)
+    place = np.arange(len(table)) + 0.5
+    low, factor, high = (table[name].to_numpy(dtype=float) for name in ("low", "factor", "high"))
+    ax.axhline(1, color=GREY, linewidth=1)
+    ax.fill_between(place, low, high, color=tint(look.colour, 0.25), linewidth=0)
+    ax.plot(place, factor, color=look.colour, marker="o", markersize=4)
+    ax.set_xticks(place, [str(name)[:_SHORT] for name in table["part"]])
+    ax.set_yscale("log")
+    ticks = [tick for tick in (0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 4, 10) if _near(tick, low, high)]
+    ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.minorticks_off()
+    plain_axes(ax, "", "factor of the rate")
+    return ax
+
+
+def _near(tick: float, low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether a tick is among the values shown, or 1."""
+    return tick == 1 or bool(low.min() <= tick <= high.max())
