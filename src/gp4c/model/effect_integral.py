@@ -65,7 +65,7 @@ class Rule:
 
 #: within 0.006 nat of brute force for any subject. Between draws of one posterior the error of a
 #: subject varies by 1e-4, that of all subjects together by 0.003
-RULE = Rule.stretched(1.2, -4.8, 2.4, 0.25)
+RULE = Rule.stretched(1.15, -4.6, 3.45, 0.2)
 #: for draws of υ: nodes a quarter of a width apart
 DRAWS = Rule.stretched(0.25, -6.0, 4.5, 0.4)
 #: for the whole law of υ, of subjects without events too: P(υ < x) falls as slowly as x^α

@@ -249,7 +249,7 @@ def _advance(
     step *= np.minimum(1.0, _LONGEST_PARAMETER / np.maximum(most, 1e-300))[:, None]
     s.step[:, who], s.length[who] = step.T, 1.0
     s.trial[:, who] = move(landscape, s.x[:, who], step.T, tilts, s.u[who])
-    s.done[who[(gain < tol) & s.tilted[who]]] = True
+    s.done[who[(gain < tol) & s.tilted[who] & (precision.min(axis=1) > 0)]] = True
     if floor > -np.inf:
         reach = at.value + 2 * gain + _laplace(np.maximum(precision, _LEAST_PRECISION))
         s.done[who[s.tilted[who] & (reach < floor)]] = True
@@ -319,7 +319,7 @@ def carried_over(mode: Mode, landscape: Landscape, u: float) -> Floats:
     x[m:] = mode.x[old.size :]
     k, _ = split_level(np.array(u))
     old_k, old_mean = split_level(np.array(mode.u))
-    if old is landscape:
+    if old.size == m and old.log_length == landscape.log_length:
         x[:m] = mode.x[:m] * (old_k / k)
         return x
     curve = old_mean + old_k * (old.prior.features(landscape.prior.inducing) @ mode.x[: old.size])

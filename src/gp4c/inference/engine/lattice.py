@@ -85,11 +85,14 @@ class Lattice:
     points : list of Point
     steps : (step of ln a, step of u)
     spread : (deviation of ln a, deviation of u)
+    turned : list of Mode
+        Modes at the best point with other signs of f, as far as they matter.
     """
 
     points: list[Point]
     steps: tuple[float, float]
     spread: tuple[float, float]
+    turned: list[Mode] = field(default_factory=list)
 
     @property
     def log_step(self) -> float:
@@ -141,7 +144,7 @@ class Lattice:
             if (point.i - best.i) % strides[0] == 0 and (point.j - best.j) % strides[1] == 0
         ]  # fmt: skip
         steps = (self.steps[0] * strides[0], self.steps[1] * strides[1])
-        return Lattice(kept, steps, self.spread)
+        return replace(self, points=kept, steps=steps)
 
     @property
     def best(self) -> Point:
@@ -164,22 +167,45 @@ class _Walk:
         return self.origin[1] + j * self.steps[1]
 
     def grow(self, known: list[Mode]) -> None:
-        """Begin at known modes, or look at all length-scales; then fill what is near the best."""
-        if known:
-            self._begin(known)
-        if not self.rows:
+        """Spread from known modes, or look at all length-scales first."""
+        if not self.spread_from(known):
             self._sweep()
-        self._fill()
+            self._fill()
 
-    def _begin(self, known: list[Mode]) -> None:
-        """The points of this lattice that are next to known modes."""
-        near: dict[int, dict[int, Mode | None]] = {}
+    def spread_from(self, known: list[Mode]) -> bool:
+        """Begin next to known modes and fill what is near the best; whether there is anything."""
+        near: dict[int, list[Mode]] = {}
         for mode in sorted(known, key=lambda one: one.log_evidence):
             i = round((mode.landscape.log_length - self.origin[0]) / self.steps[0])
-            near.setdefault(i, {})[round((mode.u - self.origin[1]) / self.steps[1])] = mode
+            near.setdefault(i, []).append(mode)
         for i, modes in near.items():
             if self._within(i):
-                self._climb(self._row(i), modes)
+                self._begin(i, modes)
+        if np.isfinite(self.top):
+            self._fill()
+        return bool(np.isfinite(self.top))
+
+    def _begin(self, i: int, modes: list[Mode]) -> None:
+        """Modes on points of this lattice are taken as they are; others are climbed from."""
+        log_length, near = self.origin[0] + i * self.steps[0], dict[int, Mode | None]()
+        landscape = modes[-1].landscape
+        if landscape.log_length == log_length:
+            self.rows[i] = _Row(i, landscape)
+        row = self._row(i)
+        for mode in modes:
+            j = round((mode.u - self.origin[1]) / self.steps[1])
+            if mode.landscape is row.landscape and mode.u == self.u(j):
+                self._add(row, j, mode)
+            else:
+                near[j] = mode
+        near = {j: mode for j, mode in near.items() if j not in row.points}
+        if near:
+            self._climb(row, near)
+
+    def _add(self, row: _Row, j: int, mode: Mode) -> None:
+        row.tried.add(j)
+        row.points[j] = Point(row.i, j, mode)
+        self.top = max(self.top, mode.log_evidence)
 
     def _sweep(self) -> None:
         """One point of every length-scale, from the first to both sides; peaks are climbed."""
@@ -264,8 +290,7 @@ class _Walk:
         modes = climb(row.landscape, starts, u, tol=tol, floor=self.top - _HOPELESS)
         for j, mode in zip(near, modes, strict=True):
             if mode.found:
-                row.points[j] = Point(row.i, j, mode)
-                self.top = max(self.top, mode.log_evidence)
+                self._add(row, j, mode)
 
     def _start(self, row: _Row, j: int, near: Mode | None) -> Floats:
         """The neighbour's curve, moved on as the last two neighbours moved."""
@@ -367,12 +392,16 @@ def _best_turned(task: Task, lattice: Lattice) -> Lattice:
     """The same lattice, laid anew from other signs of f while these have more evidence."""
     for _ in range(_MOST_TURNS):
         best = lattice.best.mode
-        turned = turned_modes(best)
-        if not turned or turned[0].log_evidence < best.log_evidence + _CLEARLY_HIGHER:
+        lattice = replace(lattice, turned=turned_modes(best))
+        if not lattice.turned:
+            break
+        other = lattice.turned[0]
+        if other.log_evidence < best.log_evidence + _CLEARLY_HIGHER:
             break
         walk = _Walk(task, lattice.steps, (best.landscape.log_length, best.u))
-        walk.grow(turned[:1])
-        lattice = max(lattice, walk.lattice(), key=lambda one: one.log_evidence)
+        if not walk.spread_from([other]) or walk.lattice().log_evidence < lattice.log_evidence:
+            break
+        lattice = walk.lattice()
     return lattice
 
 

@@ -1,16 +1,16 @@
 """From counts to weighted draws: choose the laws by their evidence, then weigh.
 
 The laws compared are all combinations of a law of counts and one of subject effects that the user
-leaves open. The richest is searched for its modes and weighed; its draws give the evidence of the
-simpler ones (:mod:`gp4c.inference.engine.nested_laws`). A law that they cannot judge is searched
-for its own modes, which give its evidence by Laplace's method. The richest law that the evidence
-does not speak clearly against is taken.
+leaves open. The richest is searched for its modes, and draws around them give its evidence and
+that of simpler laws (:mod:`gp4c.inference.engine.nested_laws`). A law that they cannot judge is
+searched for modes of its own. The richest law that the evidence does not speak clearly against is
+taken.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 import numpy as np
@@ -118,27 +118,26 @@ def fit_posterior(
     """
     tell = say or (lambda text: None)
     tasks = {laws: task_for(observe(*laws), *laws, kernel, n_inducing, mean) for laws in candidates}
-    search = _compared(tasks, seed, tell)
-    law, effect = richest_plausible(search.known)
-    task, pilot = tasks[law, effect], search.pilot
-    if (law, effect) not in search.lattices:
-        tell(f"searching: {law.title}, {effect.title}")
-    lattice = find_modes(task, search.lattices.get((law, effect)))
+    search = compare_laws(tasks, seed, tell)
+    laws = richest_plausible(search.known)
+    if laws not in search.lattices:
+        tell(f"searching: {laws[0].title}, {laws[1].title}")
+        search.searched(laws, tasks[laws], seed, roughly=False)
+    lattice, pilot = search.lattices[laws], search.pilots.get(laws)
     if hyper == "optimize":
-        lattice = replace(lattice, points=[_most_probable(lattice, seed)], steps=(1.0, 1.0))
-    if pilot is not None and lattice is not search.lattices.get(candidates[0]):
-        pilot = None
+        best, pilot = _most_probable(lattice, seed), None
+        lattice = Lattice([best], (1.0, 1.0), lattice.spread, turned_modes(best.mode))
     tell("weighing draws")
     lattice, found = _drawn(
-        lattice, n_draws or _affordable(task), hyper == "integrate", seed, tell, pilot
+        lattice, n_draws or _affordable(tasks[laws]), hyper == "integrate", seed, tell, pilot
     )
     by_name = {(one.name, other.name): value for (one, other), value in search.known.items()}
-    by_name[law.name, effect.name] = found.log_evidence
-    return EngineFit(task, lattice, found, by_name)
+    by_name[laws[0].name, laws[1].name] = found.log_evidence
+    return EngineFit(tasks[laws], lattice, found, by_name)
 
 
-@dataclass(frozen=True)
-class _Search:
+@dataclass
+class LawSearch:
     """What the comparison of laws found.
 
     Attributes
@@ -146,53 +145,59 @@ class _Search:
     known : dict
         Log evidences.
     lattices : dict
-        Those laid on the way.
-    pilot : list of Sheaf, optional
-        Draws of the first law, if there are any.
+        Those of laws that were searched.
+    pilots : dict
+        First draws of these, where weights say something.
     """
 
-    known: dict[Laws, float]
-    lattices: dict[Laws, Lattice]
-    pilot: list[Sheaf] | None
+    known: dict[Laws, float] = field(default_factory=dict)
+    lattices: dict[Laws, Lattice] = field(default_factory=dict)
+    pilots: dict[Laws, Weighted] = field(default_factory=dict)
+
+    def judged(self, simple: Task) -> float | None:
+        """The log evidence of a law from draws of a richer one; None if there are none to tell."""
+        for laws, pilot in self.pilots.items():
+            lattice = self.lattices[laws]
+            kept = nested_parameters(lattice.best.mode.landscape.task, simple)
+            if kept is None:
+                continue
+            found = nested_evidence(pilot, lattice.log_step, simple, kept)
+            far = found.log_evidence < pilot.log_evidence - _FAR_BEHIND
+            if far or _trusted(found.effective, found.pareto_k):
+                return max(found.log_evidence, pilot.log_evidence - _NO_NUMBER)
+        return None
+
+    def searched(self, laws: Laws, task: Task, seed: int, roughly: bool) -> float:
+        """The log evidence of a law from its own modes, by weights where these are good enough."""
+        top = max(self.known.values(), default=-np.inf)
+        lattice = find_modes(task, rounds=1)
+        if lattice.log_evidence > top - _CLEARLY_WORSE and not roughly:
+            lattice = find_modes(task, lattice)
+        self.lattices[laws] = lattice
+        if task.likelihood.cells.expansion is not None:
+            return lattice.log_evidence
+        found = weighted(draw(lattice, _PILOT, np.random.default_rng([seed, 2])))
+        if not _trusted(found.effective, found.pareto_k):
+            return lattice.log_evidence
+        self.pilots[laws] = found
+        return found.log_evidence
 
 
-def _compared(tasks: dict[Laws, Task], seed: int, tell: Say) -> _Search:
-    """Search the first law, the richest; judge the others by its draws, or search them too."""
-    (rich, task), *others = tasks.items()
-    tell(f"searching: {rich[0].title}, {rich[1].title}")
-    lattice = find_modes(task)
-    if not others:
-        return _Search({rich: lattice.log_evidence}, {rich: lattice}, None)
-    expanded = task.likelihood.cells.expansion is not None
-    pilot = None if expanded else draw(lattice, _PILOT, np.random.default_rng([seed, 2]))
-    found = None if pilot is None else weighted(pilot)
-    if found is not None and not _trusted(found.effective, found.pareto_k):
-        found = None
-    # Laplace's method errs for all laws alike
-    shift = 0.0 if found is None else found.log_evidence - lattice.log_evidence
-    known, lattices = {rich: lattice.log_evidence + shift}, {rich: lattice}
-    for laws, other in others:
-        value = None if found is None else _judged(found, lattice, other)
+def compare_laws(
+    tasks: dict[Laws, Task], seed: int, tell: Say, *, roughly: bool = False
+) -> LawSearch:
+    """Judge laws, the richest first, by draws of a richer one, or search them.
+
+    `roughly` lays one lattice for each law searched, however narrow its posterior is.
+    """
+    search = LawSearch()
+    for laws, task in tasks.items():
+        value = search.judged(task)
         if value is None:
             tell(f"searching: {laws[0].title}, {laws[1].title}")
-            lattices[laws] = find_modes(other, rounds=1)
-            if lattices[laws].log_evidence > lattice.log_evidence - _CLEARLY_WORSE:
-                lattices[laws] = find_modes(other, lattices[laws])
-            value = lattices[laws].log_evidence + shift
-        known[laws] = value
-    return _Search(known, lattices, pilot)
-
-
-def _judged(pilot: Weighted, lattice: Lattice, simple: Task) -> float | None:
-    """The log evidence of a simpler law; None if the draws cannot tell it."""
-    kept = nested_parameters(lattice.best.mode.landscape.task, simple)
-    if kept is None:
-        return None
-    found = nested_evidence(pilot, lattice.log_step, simple, kept)
-    far = found.log_evidence < pilot.log_evidence - _FAR_BEHIND
-    if far or _trusted(found.effective, found.pareto_k):
-        return max(found.log_evidence, pilot.log_evidence - _NO_NUMBER)
-    return None
+            value = search.searched(laws, task, seed, roughly)
+        search.known[laws] = value
+    return search
 
 
 def _trusted(effective: float, pareto_k: float) -> bool:
@@ -267,17 +272,18 @@ def _drawn(
     integrate: bool,
     seed: int,
     tell: Say,
-    pilot: list[Sheaf] | None,
+    pilot: Weighted | None,
 ) -> tuple[Lattice, Weighted]:
     """Weighted draws; carried from the prior where weights fail and that is affordable."""
-    turned = turned_modes(lattice.best.mode)
+    turned = lattice.turned
     task = lattice.best.mode.landscape.task
     # the fall-back learns the mean of f, and needs the likelihood far from the modes
     possible = integrate and task.mean is None and task.likelihood.cells.expansion is None
     population = affordable_population(lattice) if possible else 0
     if turned and not population:
         lattice, pilot = with_turned(lattice, turned), None
-    found = weigh(lattice, n_draws, np.random.default_rng(seed), first=pilot)
+    first = None if pilot is None else pilot.sheaves
+    found = weigh(lattice, n_draws, np.random.default_rng(seed), first=first)
     if population and needs_tempering(found, bool(turned)):
         tell("f may cross zero: carrying draws from the prior")
         rng = np.random.default_rng([seed, 1])  # whatever the weights took from the first
