@@ -14,7 +14,7 @@ PACKAGE = Path(gp4c.__file__).parent
 #: a folder may import from itself and from those before it; the command line from all
 ORDER = (
     "data", "model", "posterior", "inference", "large", "files", "estimators", "classical",
-    "analysis", "reporting", "paper", "cli",
+    "analysis", "reporting", "paper", "app", "cli",
 )  # fmt: skip
 #: modules at the top of the package that every folder may use
 OPEN_TO_ALL = {"exceptions", "atomic", "memory", "plain", "threads", "parts"}
@@ -30,7 +30,9 @@ HEAVY = {
     "polars",
     "pyarrow",
     "scipy",
+    "shiny",
     "sklearn",
+    "uvicorn",
 }
 
 

@@ -27,12 +27,12 @@ from gp4c.cli.planning.power import power
 from gp4c.cli.planning.simulate import simulate
 from gp4c.cli.predict import predict
 from gp4c.cli.report import report
+from gp4c.cli.screen import app as app_command
 
 #: every command, in the order of the help text
 COMMANDS: tuple[Callable[..., Any], ...] = (
-    describe, trend, fit, compare, report, predict, forecast, units, backtest, power, datasets,
-    simulate,
-    reproduce, cite,
+    describe, trend, fit, compare, report, app_command, predict, forecast, units, backtest, power,
+    datasets, simulate, reproduce, cite,
 )  # fmt: skip
 
 app = typer.Typer(

@@ -351,7 +351,9 @@ def test_datasets_are_listed_within_80_columns():
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.__name__)
-def test_every_command_has_help_with_an_example_that_runs(command, workplace):
+def test_every_command_has_help_with_an_example_that_runs(command, workplace, monkeypatch):
+    # the page would wait for Ctrl-C; tests/unit/app/test_serving.py and tests/browser open it
+    monkeypatch.setattr("gp4c.app.serving.serve", lambda port, ready: None)
     (workplace / "results").mkdir()  # what the fit of another example would have left
     fitted = gp4c.HomogeneousPoisson().fit(gp4c.read_panel("visits.csv"))
     fitted.save("results/fit.json")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -119,7 +119,7 @@ class Report:
     @cached_property
     def panel_picture(self) -> bytes:
         """The picture of the data, as PNG; empty without data."""
-        return b"" if self.panel is None else _panel_png(self.panel)
+        return b"" if self.panel is None else panel_png(self.panel)
 
     @cached_property
     def numbers_observed(self) -> ObservedNumbers | None:
@@ -142,7 +142,10 @@ class Report:
 
     def html(self) -> str:
         """The report as one HTML document."""
-        sections = list(self.sections())
+        return self.page_of(list(self.sections()))
+
+    def page_of(self, sections: Sequence[Section]) -> str:
+        """The document of :meth:`sections` that are there already."""
         content = {"level": figures.level_key(self.level), "figures": self.figures}
         return page(self.title, self.header(), sections, content)
 
@@ -351,7 +354,7 @@ class Report:
             known = np.flatnonzero(self.panel.covariates[self.by].notna())
             yield group_table(self.panel[known].table(self.by))
         yield picture(
-            _panel_png(self.panel),
+            panel_png(self.panel),
             f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
             "intervals between visits, darker where more events were counted.",
             "One row per subject, one rectangle per interval between visits; darker means more "
@@ -419,7 +422,8 @@ def _window_words(start: float, stop: float, model: PanelEstimator) -> str:
     return f"{axis.date(start) or point(start)} to {axis.date(stop) or point(stop)}"
 
 
-def _panel_png(panel: PanelCounts) -> bytes:
+def panel_png(panel: PanelCounts) -> bytes:
+    """The picture of a panel, as PNG."""
     from matplotlib.figure import Figure
 
     from gp4c.reporting.figures.panel_picture import figure_size, plot_panel

@@ -1,0 +1,257 @@
+"""Between the page and its session: what is clicked becomes a call, what comes is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from typing import TYPE_CHECKING
+
+from shiny import App, Inputs, Outputs, reactive, render, ui
+from shiny import Session as Connection
+
+from gp4c.app import messages
+from gp4c.app.bundles import KINDS
+from gp4c.app.choices import FIRST_VISIT, Analysis, Choices, Reading, Source, formula_of
+from gp4c.app.page import EXAMPLES, INTERVALS, ROLES, TYPED, VISITS, page
+from gp4c.app.parts_of_page import code, downloads, look_at, problem_box
+from gp4c.app.session import Session
+
+if TYPE_CHECKING:
+    from gp4c.app.messages import Look, Message
+    from gp4c.app.worker import Bench
+
+#: seconds that a change of the columns waits for the next one
+_PAUSE = 0.15
+
+
+def application(bench: Bench) -> App:
+    """The page as an application; every tab that opens it hires from the bench."""
+
+    def serve_tab(given: Inputs, output: Outputs, connection: Connection) -> None:
+        Tab(given, output, connection, Session(bench))
+
+    return App(page(), serve_tab)
+
+
+class Tab:
+    """The callbacks of one tab."""
+
+    def __init__(
+        self, given: Inputs, output: Outputs, connection: Connection, session: Session
+    ) -> None:
+        self._input, self._connection, self._session = given, connection, session
+        self._shown: reactive.Value[tuple[str, Look | None, tuple[str, ...]] | None]
+        self._shown = reactive.Value(None)
+        self._fitted: reactive.Value[Analysis | None] = reactive.Value(None)
+        self._task: asyncio.Task[None] | None = None
+        connection.on_ended(session.close)
+        self._serve_inputs()
+        self._serve_outputs(output)
+        self._serve_downloads(output)
+
+    # -- what the user does -----------------------------------------------------------------
+
+    def _serve_inputs(self) -> None:
+        given = self._input
+
+        @reactive.effect
+        @reactive.event(given.file)
+        def _uploaded() -> None:
+            upload = given.file()[0]
+            self._open(Source(upload["name"], upload["datapath"]))
+
+        for name in EXAMPLES:
+            self._serve_example(name)
+
+        @reactive.effect
+        def _understood() -> None:
+            reading = self._reading()
+            look = self._session.look
+            if look is not None and look.columns and reading != look.reading:
+                self._start(self._look(lambda: self._session.understand(reading), _PAUSE))
+
+        @reactive.effect
+        @reactive.event(given.fit)
+        def _asked_to_fit() -> None:
+            choices = self._choices()
+            self._fitted.set(None)
+            self._start(self._fit(choices))
+
+        @reactive.effect
+        @reactive.event(given.cancel)
+        def _cancelled() -> None:
+            self._session.cancel()
+
+    def _serve_example(self, name: str) -> None:
+        @reactive.effect
+        @reactive.event(self._input[f"example_{name}"])
+        def _chosen() -> None:
+            self._open(Source(name))
+
+    def _open(self, source: Source) -> None:
+        self._fitted.set(None)
+        self._start(self._look(lambda: self._session.open(source)))
+
+    def _reading(self) -> Reading:
+        """How the fields say that the table is to be understood."""
+        given = self._input
+        visits = given.layout() == VISITS
+        roles = {
+            role: given[f"column_{role}"]() or None
+            for role, layout in ROLES.items()
+            if layout in (None, VISITS if visits else INTERVALS)
+        }
+        origin = given.origin_typed().strip() if given.origin() == TYPED else given.origin()
+        return Reading(
+            **roles,
+            cumulative=visits and given.totals(),
+            since_entry=visits and given.since_entry(),
+            origin=(origin or None) if visits else None,
+            time_unit=given.time_unit() or None,
+            drop_missing=given.drop_missing(),
+            delimiter=given.delimiter() or None,
+            decimal=given.decimal().strip() or None,
+            encoding=given.encoding().strip() or None,
+        )
+
+    def _choices(self) -> Choices:
+        given = self._input
+        formula = given.formula().strip() or formula_of(list(given.covariates()))
+        seed = given.seed()
+        return Choices(given.by() or None, formula, float(given.level()), int(seed or 0))
+
+    # -- what the session says --------------------------------------------------------------
+
+    def _start(self, work: Coroutine[object, object, None]) -> None:
+        """Begin something instead of what is going on."""
+        if self._task is not None:
+            self._task.cancel()
+        self._task = asyncio.create_task(work)
+
+    async def _look(self, begin: Callable[[], Iterator[Message]], pause: float = 0.0) -> None:
+        await asyncio.sleep(pause)
+        is_new = pause == 0.0
+        await self._tell("clear" if is_new else "stale", busy="reading")
+
+        async def show(message: Message) -> None:
+            source = self._session.source
+            name = "" if source is None else source.name
+            if isinstance(message, messages.Look):
+                async with reactive.lock():
+                    self._update_fields(message, is_new)
+                    self._shown.set((name, message, ()))
+                    await reactive.flush()
+                await self._tell("looked", columns=bool(message.columns),
+                                 ready=not message.problems)  # fmt: skip
+            elif isinstance(message, messages.Failed):
+                async with reactive.lock():
+                    self._shown.set((name, None, message.lines))
+                    await reactive.flush()
+                await self._tell("looked", columns=not is_new, ready=False)
+
+        await _follow(begin(), show)
+
+    async def _fit(self, choices: Choices) -> None:
+        await self._tell("begin", busy="reading the table")
+
+        async def show(message: Message) -> None:
+            match message:
+                case messages.Progress(text):
+                    await self._tell("progress", busy=text)
+                case messages.Part(key, heading, html, figures):
+                    await self._tell("part", key=key, heading=heading, html=html,
+                                     figures=figures, level=f"{choices.level:g}")  # fmt: skip
+                case messages.Failed(lines):
+                    await self._tell("failed", html=str(problem_box("This did not work", lines)))
+                case messages.Stopped():
+                    await self._tell("stopped")
+                case messages.Written():
+                    async with reactive.lock():
+                        self._fitted.set(self._session.fitted)
+                        await reactive.flush()
+                    await self._tell("done")
+
+        await _follow(self._session.fit(choices), show)
+
+    async def _tell(self, kind: str, **content: object) -> None:
+        await self._connection.send_custom_message("gp4c", {"kind": kind, **content})
+
+    # -- what is shown ----------------------------------------------------------------------
+
+    def _serve_outputs(self, output: Outputs) -> None:
+        @output(id="look")
+        @render.ui
+        def _look() -> ui.Tag | None:
+            shown = self._shown()
+            if shown is None:
+                return None
+            name, look, failed = shown
+            if look is None:
+                return problem_box(f"{name} cannot be read", failed)
+            return look_at(name, look)
+
+        @output(id="downloads")
+        @render.ui
+        def _downloads() -> ui.Tag | None:
+            fitted = self._fitted()
+            return None if fitted is None else downloads(KINDS)
+
+        @output(id="code")
+        @render.ui
+        def _code() -> ui.Tag | None:
+            fitted = self._fitted()
+            return None if fitted is None else code(fitted)
+
+    def _serve_downloads(self, output: Outputs) -> None:
+        for kind in KINDS:
+            self._serve_download(output, kind)
+
+    def _serve_download(self, output: Outputs, kind: str) -> None:
+        @output(id=f"download_{kind}")
+        @render.download_link(filename=lambda: self._session.bundle(kind).name)
+        def _content() -> Iterator[bytes]:
+            yield self._session.bundle(kind).content()
+
+    def _update_fields(self, look: Look, is_new: bool) -> None:
+        """Offer the columns of the table, and show what each is taken for."""
+        with reactive.isolate():
+            if not is_new and self._reading() != look.reading:
+                return  # the user has gone on
+            by, covariates = self._input.by(), list(self._input.covariates())
+        if look.columns:
+            self._update_columns(look)
+        names = {name: name for name in look.groups}
+        ui.update_select("by", choices={"": "no groups", **names},
+                         selected=by if by in names else "")  # fmt: skip
+        ui.update_checkbox_group(
+            "covariates", choices=list(look.covariates),
+            selected=[name for name in covariates if name in look.covariates],
+        )  # fmt: skip
+
+    def _update_columns(self, look: Look) -> None:
+        reading, columns = look.reading, {name: name for name, _ in look.columns}
+        ui.update_radio_buttons("layout", selected=VISITS if reading.time else INTERVALS)
+        for role, layout in ROLES.items():
+            automatic = {"": f"{look.roles[role]} (found)" if role in look.roles else "none"}
+            chosen = getattr(reading, role)
+            if layout == VISITS:  # these have no usual name
+                automatic, chosen = {}, chosen or next(iter(columns))
+            ui.update_select(f"column_{role}", choices=automatic | columns, selected=chosen or "")
+        origins = {"": "from time 0", FIRST_VISIT: "from the first visit",
+                   TYPED: "from a time or date"}  # fmt: skip
+        entries = {name: f"from column {name}" for name in columns}
+        known = reading.origin in (None, FIRST_VISIT) or reading.origin in columns
+        ui.update_select("origin", choices=origins | entries,
+                         selected=(reading.origin or "") if known else TYPED)  # fmt: skip
+        ui.update_select("time_unit", selected=reading.time_unit or "")
+        for box, value in (("since_entry", reading.since_entry), ("totals", reading.cumulative),
+                           ("drop_missing", reading.drop_missing)):  # fmt: skip
+            ui.update_checkbox(box, value=value)
+        for field in ("delimiter", "decimal", "encoding"):
+            ui.update_text(field, value=getattr(reading, field) or "")
+
+
+async def _follow(found: Iterator[Message], show: Callable[[Message], Awaitable[None]]) -> None:
+    """Show messages as they come; another thread waits for them."""
+    while (message := await asyncio.to_thread(next, found, None)) is not None:
+        await show(message)

@@ -1,0 +1,124 @@
+"""The analysis itself: fit, show the sections of the report as they come, write the files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gp4c.app.choices import Analysis
+from gp4c.app.messages import Part, Progress, Send, Written
+
+if TYPE_CHECKING:
+    from gp4c.analysis.comparison import Comparison
+    from gp4c.reporting.fit_result import Writer
+    from gp4c.reporting.page.html_report import Report
+    from gp4c.reporting.page.report_page import Section
+
+REPORT, SCRIPT, COMMANDS = "report.html", "analysis.py", "commands.txt"
+
+
+@dataclass(frozen=True)
+class FitJob:
+    """Fit, show and write into a folder that nobody else uses."""
+
+    analysis: Analysis
+    folder: str
+
+    def run(self, send: Send) -> None:
+        """Send every section when it is there, then the names of the files."""
+        report = fitted_report(self.analysis, lambda text: send(Progress(text)))
+        send(Progress("drawing"))
+        send(Part("header", "", report.header(), {}))
+        sections: list[Section] = []
+        known: set[str] = set()
+        for section in report.sections():
+            fresh = {key: value for key, value in report.figures.items() if key not in known}
+            known |= fresh.keys()
+            sections.append(section)
+            send(Part(section.key, section.heading, section.html, fresh))
+        send(Progress("writing the files"))
+        page = report.page_of(sections)
+        send(Written(write_files(self.analysis, report, page, Path(self.folder))))
+
+
+def fitted_report(analysis: Analysis, say: Callable[[str], None] | None = None) -> Report:
+    """Fit what was chosen, as ``gp4c report`` does with the same choices.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    say : callable, optional
+        Called with a few words before each step.
+    """
+    from gp4c.analysis.compare_groups import compare
+    from gp4c.estimators.gp4c import GP4C
+    from gp4c.reporting.page.html_report import Report
+
+    chosen, panel = analysis.choices, analysis.panel()
+    model = GP4C(formula=chosen.formula, random_state=chosen.seed)
+    found: Comparison | None = None
+    if chosen.by is None:
+        models = {"all subjects": model.fit(panel, progress=say)}
+    else:
+        found = compare(panel, chosen.by, model, random_state=chosen.seed, progress=say)
+        models = {str(name): fitted for name, fitted in found.models.items()}
+    return Report(
+        models, panel, chosen.by, found, title=f"Panel counts: {analysis.source.name}",
+        level=chosen.level, seed=chosen.seed, command=analysis.commands()[0],
+    )  # fmt: skip
+
+
+def write_files(analysis: Analysis, report: Report, page: str, folder: Path) -> tuple[str, ...]:
+    """Write everything that can be downloaded; the names, in order.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    report : Report
+    page : str
+        The report as HTML.
+    folder : Path
+    """
+    commands = "\n".join(analysis.commands()) + "\n"
+    texts = {REPORT: page, SCRIPT: analysis.script(), COMMANDS: commands}
+    writers: dict[str, Writer] = {
+        **{name: partial(Path.write_text, data=t, encoding="utf-8") for name, t in texts.items()},
+        **_fit_writers(report),
+        **_comparison_writers(report),
+    }
+    for name, write in writers.items():
+        write(folder / name)
+    return tuple(writers)
+
+
+def _fit_writers(report: Report) -> dict[str, Writer]:
+    """The files of ``gp4c fit --out``."""
+    from gp4c.reporting.fit_result import FitResult, FittedGroup
+
+    found: Comparison | None = report.comparison
+    if found is None:
+        fitted = [FittedGroup(None, report.panel, report.first)]
+    else:
+        fitted = [
+            FittedGroup(str(name), found.panel[found.codes == k], found.models[name])
+            for k, name in enumerate(found.groups)
+        ]
+    seed = report.seed or 0
+    return FitResult(fitted, report.by, report.level, seed, with_curves=True).writers()
+
+
+def _comparison_writers(report: Report) -> dict[str, Writer]:
+    """Ratios and pairs of the groups, where there are groups."""
+    from gp4c.reporting.csv_tables import write_csv
+
+    found: Comparison | None = report.comparison
+    if found is None:
+        return {}
+    return {
+        "comparison.txt": lambda path: path.write_text(f"{found}\n", encoding="utf-8"),
+        "ratios.csv": lambda path: write_csv(found.to_frame(level=report.level), path),
+        "pairs.csv": lambda path: write_csv(found.pairwise(), path),
+    }

@@ -1,0 +1,190 @@
+"""What is on the page before anything happens: fields, buttons, places for results."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from htmltools import HTMLDependency
+from shiny import ui
+
+from gp4c import __version__
+from gp4c.app.page_words import FIELDS
+
+#: layouts of a table
+INTERVALS, VISITS = "intervals", "visits"
+#: the choice of an origin that is typed in
+TYPED = "@typed"
+#: roles of columns, and the layout that has them (both if None)
+ROLES = {
+    "subject": None, "start": INTERVALS, "stop": INTERVALS, "time": VISITS, "count": None,
+    "exposure": None,
+}  # fmt: skip
+_UNITS = ("", "seconds", "minutes", "hours", "days", "weeks", "months", "years")
+EXAMPLES = {"bladder": "Bladder tumours", "nausea": "Nausea", "skin": "Skin cancers"}
+
+
+def page() -> ui.Tag:
+    """The whole page."""
+    return ui.tags.html(
+        ui.head_content(
+            ui.tags.title("gp4c"),
+            ui.tags.meta(name="viewport", content="width=device-width, initial-scale=1"),
+            ui.tags.meta(name="color-scheme", content="light dark"),
+            ui.tags.link(rel="icon", href="data:,"),
+        ),
+        *_dependencies(),
+        ui.tags.body(*_body()),
+        lang="en",
+    )
+
+
+def _body() -> list[ui.Tag]:
+    return [
+        ui.tags.a("Skip to the results", href="#shown", class_="skip"),
+        ui.tags.header(
+            ui.tags.h1("Event rates from counts between visits"),
+            ui.tags.p(
+                "Drop a table, check how it is understood, fit. Nothing leaves this computer.",
+                class_="lead",
+            ),
+            class_="top",
+        ),
+        ui.tags.main(
+            ui.div(_file(), _columns(), _model(), ui.output_ui("downloads"), class_="settings"),
+            ui.div(
+                ui.output_ui("look"),
+                ui.tags.div(id="shown", tabindex="-1", aria_live="off"),
+                ui.output_ui("code"),
+                class_="results",
+            ),
+            class_="desk",
+        ),
+        ui.div(
+            ui.tags.p(id="progress", role="status", aria_live="polite"),
+            ui.input_action_button("cancel", "Cancel"),
+            class_="working",
+        ),
+        ui.tags.footer(f"gp4c {__version__}. This page is served by your own computer."),
+    ]
+
+
+def _dependencies() -> list[HTMLDependency]:
+    """Our style sheets and scripts and Plotly's, as files: the policy allows no others."""
+    own = Path(str(files("gp4c.app") / "assets"))
+    report = Path(str(files("gp4c.reporting.page") / "assets"))
+    plotly = Path(str(files("plotly") / "package_data"))
+    return [
+        _dependency("plotly", plotly, scripts=("plotly.min.js",)),
+        _dependency("gp4c-report", report, scripts=("figures.js",), styles=("report.css",)),
+        _dependency("gp4c-app", own, scripts=("app.js",), styles=("app.css",)),
+    ]
+
+
+def _dependency(
+    name: str, folder: Path, *, scripts: tuple[str, ...] = (), styles: tuple[str, ...] = ()
+) -> HTMLDependency:
+    return HTMLDependency(
+        name, __version__, source={"subdir": str(folder)},
+        script=[{"src": script, "defer": ""} for script in scripts],
+        stylesheet=[{"href": style} for style in styles],
+    )  # fmt: skip
+
+
+def _file() -> ui.Tag:
+    return step(
+        "1", "Your table",
+        ui.input_file("file", None, button_label="Choose a file", placeholder="or drop it here"),
+        ui.tags.p(
+            "One row per subject and interval or visit. No file at hand? Try ",
+            *[
+                ui.tags.span(
+                    ui.input_action_link(f"example_{name}", title),
+                    "." if k == len(EXAMPLES) - 1 else ", ",
+                )
+                for k, (name, title) in enumerate(EXAMPLES.items())
+            ],
+            class_="hint",
+        ),
+    )  # fmt: skip
+
+
+def _columns() -> ui.Tag:
+    """How the table is to be understood; shown when there is a file."""
+    layouts = {INTERVALS: "interval (from, to)", VISITS: "visit"}
+    selects = [
+        _field(
+            ui.input_select(f"column_{role}", FIELDS[role], {"": "…"}),
+            css="" if layout is None else f"only-{layout}",
+        )
+        for role, layout in ROLES.items()
+    ]
+    return step(
+        "2", "Columns",
+        ui.input_radio_buttons("layout", "A row of the table is an", layouts, inline=True),
+        ui.div(*selects, class_="fields"),
+        _time_fields(),
+        _format_fields(),
+        css="needs-file",
+    )  # fmt: skip
+
+
+def _time_fields() -> ui.Tag:
+    units = {unit: unit or "not stated" for unit in _UNITS}
+    typed = ui.input_text("origin_typed", "A time or date", placeholder="2024-01-31")
+    return ui.tags.details(
+        ui.tags.summary("Time and missing counts"),
+        _field(ui.input_select("time_unit", "Unit of time", units)),
+        ui.div(
+            _field(ui.input_select("origin", "First interval", {"": "from time 0"})),
+            _field(typed, css="only-typed"),
+            ui.input_checkbox("since_entry", "Count time from each subject's entry"),
+            ui.input_checkbox("totals", "Counts are totals since the beginning"),
+            class_="only-visits",
+        ),
+        ui.input_checkbox("drop_missing", "Leave out what is missing"),
+    )
+
+
+def _format_fields() -> ui.Tag:
+    examples = {"delimiter": ";", "decimal": ",", "encoding": "latin-1"}
+    return ui.tags.details(
+        ui.tags.summary("Format of a text file"),
+        *[
+            _field(ui.input_text(name, FIELDS[name], placeholder=f"automatic; e.g. {example}"))
+            for name, example in examples.items()
+        ],
+    )
+
+
+def _model() -> ui.Tag:
+    levels = {"0.8": "80%", "0.9": "90%", "0.95": "95%", "0.99": "99%"}
+    formula = ui.input_text("formula", "Own formula", placeholder="age + log(size)")
+    return step(
+        "3", "Analysis",
+        _field(ui.input_select("by", "Compare groups of", {"": "no groups"})),
+        ui.div(ui.input_checkbox_group("covariates", "Adjust for", {}), class_="adjust"),
+        ui.tags.details(
+            ui.tags.summary("More"),
+            _field(formula),
+            _field(ui.input_select("level", "Level of the bands", levels, selected="0.95")),
+            _field(ui.input_numeric("seed", "Seed", 0, min=0, step=1)),
+        ),
+        ui.input_action_button("fit", "Fit", class_="primary"),
+        css="needs-data",
+    )  # fmt: skip
+
+
+def _field(control: ui.Tag, css: str = "") -> ui.Tag:
+    """A label with its control."""
+    return ui.div(control, class_=f"field {css}".strip())
+
+
+def step(number: str, heading: str, *content: ui.TagChild, css: str = "") -> ui.Tag:
+    """A numbered box of the settings."""
+    return ui.tags.section(
+        ui.tags.h2(ui.tags.span(number, class_="number", aria_hidden="true"), heading),
+        *content,
+        class_=f"step {css}".strip(),
+        aria_label=heading,
+    )

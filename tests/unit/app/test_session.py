@@ -1,0 +1,195 @@
+"""One tab: looking, fitting, stopping; in a process that can really be stopped."""
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import gp4c
+from gp4c.app.choices import Choices, Reading, Source
+from gp4c.app.look_job import look
+from gp4c.app.messages import Failed, Look, Part, Progress, Stopped, Written
+from gp4c.app.page_words import on_the_page
+from gp4c.app.session import Session
+from gp4c.app.worker import Bench
+from gp4c.exceptions import PanelDataError
+
+ROWS = ("1,0,2,1,a,1", "1,2,5,0,a,2", "2,0,4,2,b,1", "3,0,3,0,b,2", "4,0,5,1,a,1")
+INTERVALS = "\n".join(["id,from,to,n,arm,dose", *ROWS]) + "\n"
+VISITS = "patient,month,count\n1,2,1\n1,5,0\n2,4,2\n"
+
+
+def written(path, text):
+    path.write_text(text, encoding="utf-8")
+    return Source(path.name, str(path))
+
+
+@dataclass(frozen=True)
+class Sleep:
+    """A job that takes longer than anybody waits."""
+
+    def run(self, send):
+        send(Progress("asleep"))
+        time.sleep(600)
+
+
+@dataclass(frozen=True)
+class Stumble:
+    """A job with a mistake of ours."""
+
+    def run(self, send):
+        raise KeyError("a mistake")
+
+
+@dataclass(frozen=True)
+class Die:
+    """A process that the system kills, as it does when memory runs out."""
+
+    def run(self, send):
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def bench():
+    bench = Bench()
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def session(bench):
+    session = Session(bench)
+    yield session
+    session.close()
+
+
+# -- looking ---------------------------------------------------------------------------------
+
+
+def test_columns_are_recognised_and_offered(tmp_path):
+    seen, panel = look(written(tmp_path / "trial.csv", INTERVALS))
+    assert seen.problems == ()
+    assert seen.roles == {"subject": "id", "start": "from", "stop": "to", "count": "n"}
+    assert seen.columns[0] == ("id", "1, 2, 3")
+    assert seen.n_rows == 5
+    assert seen.groups == ("arm",)
+    assert seen.covariates == ("arm", "dose")  # dose varies within a subject
+    assert panel.n_events == 4
+    assert dict(seen.facts)["subjects"] == "4"
+
+
+def test_a_table_of_visits_is_seen_to_be_one(tmp_path):
+    seen, panel = look(written(tmp_path / "visits.csv", VISITS))
+    assert seen.reading.time == "month"
+    assert seen.roles == {"subject": "patient", "time": "month", "count": "count"}
+    assert panel.n_intervals == 3
+
+
+def test_what_the_user_says_is_not_guessed_again(tmp_path):
+    seen, _ = look(written(tmp_path / "visits.csv", VISITS), Reading(start="month"))
+    assert seen.reading == Reading(start="month")
+    assert "“Interval ends”" in seen.problems[0]
+
+
+def test_problems_are_named_by_row(tmp_path):
+    text = INTERVALS.replace("2,0,4,2", "2,0,4,-2").replace("3,0,3,0", "3,3,3,0")
+    seen, panel = look(written(tmp_path / "broken.csv", text))
+    assert panel is None
+    assert [line.split("(line ")[1] for line in seen.problems] == ["4)", "5)"]
+    assert seen.columns[3] == ("n", "1, 0, -2")  # the columns can still be corrected
+
+
+def test_what_is_no_table_is_refused_in_a_sentence(tmp_path):
+    (tmp_path / "x.csv").write_bytes(b"\x00\x01\x02" * 99)
+    with pytest.raises(PanelDataError):
+        look(Source("x.csv", str(tmp_path / "x.csv")))
+
+
+def test_messages_speak_of_the_page():
+    said = on_the_page("no column; pass time='month', else say with start=..., stop=...")
+    assert said.endswith(
+        "pass “Visit time” 'month', else say with “Interval starts”, “Interval ends”"
+    )
+
+
+# -- the process -----------------------------------------------------------------------------
+
+
+def test_a_table_is_read_fitted_and_written(session, tmp_path):
+    found = list(session.open(written(tmp_path / "trial.csv", INTERVALS)))
+    assert [type(message) for message in found] == [Look, Look]
+    assert found[1].picture.startswith(b"\x89PNG")
+    messages = list(session.fit(Choices()))
+    assert isinstance(messages[0], Progress)
+    assert {"header", "results", "models"} <= {m.key for m in messages if isinstance(m, Part)}
+    assert isinstance(messages[-1], Written)
+    assert session.fitted.source.name == "trial.csv"
+    model = session.bundle("model")
+    assert model.name == "fit.json"
+    (tmp_path / "fit.json").write_bytes(model.content())
+    assert gp4c.load_model(tmp_path / "fit.json").cumulative(5.0) > 0
+    everything = session.bundle("everything")
+    assert everything.name == "gp4c-everything.zip"
+    assert everything.content()[:2] == b"PK"
+    parts = [f for k in ("report", "tables", "figures", "model", "script", "commands")
+             for f in session.bundle(k).files]  # fmt: skip
+    assert sorted(parts) == sorted(everything.files)
+
+
+def test_a_running_job_is_really_stopped(session):
+    messages = session._run(Sleep())
+    assert next(messages) == Progress("asleep")
+    process = session._worker._process
+    began = time.monotonic()
+    threading.Timer(0.2, session.cancel).start()
+    assert list(messages) == [Stopped()]
+    assert time.monotonic() - began < 5
+    process.join(5)
+    assert not process.is_alive()
+
+
+def test_the_session_goes_on_after_a_stop(session, tmp_path):
+    next(session._run(Sleep()))
+    source = written(tmp_path / "trial.csv", INTERVALS)
+    assert isinstance(next(session.open(source)), Look)  # the newest wins
+
+
+def test_mistakes_and_deaths_are_sentences(session, tmp_path):
+    (stumbled,) = session._run(Stumble())
+    assert isinstance(stumbled, Failed)
+    assert "KeyError" in stumbled.lines[0]
+    (died,) = session._run(Die())
+    assert "memory" in died.lines[0]
+    (refused,) = session.open(Source("none.csv", str(tmp_path / "none.csv")))
+    assert isinstance(refused, Failed)
+    assert session.look is None
+    assert isinstance(next(session.fit(Choices())), Failed)
+
+
+def test_an_upload_has_its_own_name_within_its_folder(session, tmp_path):
+    for name in ("a/b.csv", "..", "x" * 300 + ".csv", "C:\\t.csv", "nul\0.csv"):
+        (tmp_path / "0.csv").write_text("subject\n", encoding="utf-8")
+        (refused,) = session.open(Source(name, str(tmp_path / "0.csv")))
+        path = Path(session.source.path)
+        assert session.source.name == name
+        assert path.parent.parent == Path(session._room.name)
+        assert path.is_file()
+        assert repr(path.name) in refused.lines[0]
+
+
+def test_sessions_do_not_know_of_each_other(bench, session, tmp_path):
+    other = Session(bench)
+    list(session.open(written(tmp_path / "one.csv", INTERVALS)))
+    list(other.open(written(tmp_path / "two.csv", VISITS)))
+    assert session.source.name == "one.csv"
+    assert other.look.reading.time == "month"
+    assert session.look.reading.time is None
+    room = other._room.name
+    other.close()
+    assert session._worker.is_alive
+    assert not Path(room).exists()
