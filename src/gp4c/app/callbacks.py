@@ -12,7 +12,7 @@ from shiny import Session as Connection
 from gp4c.app import messages
 from gp4c.app.bundles import KINDS
 from gp4c.app.choices import FIRST_VISIT, Analysis, Choices, Reading, Source, formula_of
-from gp4c.app.page import EXAMPLES, INTERVALS, ROLES, TYPED, VISITS, page
+from gp4c.app.page import EXAMPLES, FORMAT_FIELDS, INTERVALS, ROLES, TYPED, VISITS, page
 from gp4c.app.parts_of_page import code, downloads, look_at, problem_box
 from gp4c.app.session import Session
 
@@ -44,6 +44,7 @@ class Tab:
         self._shown = reactive.Value(None)
         self._fitted: reactive.Value[Analysis | None] = reactive.Value(None)
         self._task: asyncio.Task[None] | None = None
+        self._pause: asyncio.Task[None] | None = None
         connection.on_ended(session.close)
         self._serve_inputs()
         self._serve_outputs(output)
@@ -66,9 +67,8 @@ class Tab:
         @reactive.effect
         def _understood() -> None:
             reading = self._reading()
-            look = self._session.look
-            if look is not None and look.columns and reading != look.reading:
-                self._start(self._look(lambda: self._session.understand(reading), _PAUSE))
+            if self._session.asked not in (None, reading):
+                self._pause = asyncio.create_task(self._look_again())
 
         @reactive.effect
         @reactive.event(given.fit)
@@ -108,10 +108,9 @@ class Tab:
             since_entry=visits and given.since_entry(),
             origin=(origin or None) if visits else None,
             time_unit=given.time_unit() or None,
+            day_first=None if not given.dates() else given.dates() == "day",
             drop_missing=given.drop_missing(),
-            delimiter=given.delimiter() or None,
-            decimal=given.decimal().strip() or None,
-            encoding=given.encoding().strip() or None,
+            **{name: given[name]() or None for name in FORMAT_FIELDS},
         )
 
     def _choices(self) -> Choices:
@@ -128,9 +127,16 @@ class Tab:
             self._task.cancel()
         self._task = asyncio.create_task(work)
 
-    async def _look(self, begin: Callable[[], Iterator[Message]], pause: float = 0.0) -> None:
-        await asyncio.sleep(pause)
-        is_new = pause == 0.0
+    async def _look_again(self) -> None:
+        """Look as the fields say, when they have settled: some change together."""
+        await asyncio.sleep(_PAUSE)
+        async with reactive.lock():
+            with reactive.isolate():
+                reading = self._reading()
+        if self._session.asked not in (None, reading):
+            self._start(self._look(lambda: self._session.understand(reading), is_new=False))
+
+    async def _look(self, begin: Callable[[], Iterator[Message]], is_new: bool = True) -> None:
         await self._tell("clear" if is_new else "stale", busy="reading")
 
         async def show(message: Message) -> None:
@@ -147,7 +153,8 @@ class Tab:
                 async with reactive.lock():
                     self._shown.set((name, None, message.lines))
                     await reactive.flush()
-                await self._tell("looked", columns=not is_new, ready=False)
+                is_file = source is not None and source.path is not None
+                await self._tell("looked", columns=is_file, ready=False)
 
         await _follow(begin(), show)
 
@@ -230,12 +237,13 @@ class Tab:
 
     def _update_columns(self, look: Look) -> None:
         reading, columns = look.reading, {name: name for name, _ in look.columns}
-        ui.update_radio_buttons("layout", selected=VISITS if reading.time else INTERVALS)
+        now = VISITS if look.is_visits else INTERVALS
+        ui.update_radio_buttons("layout", selected=now)
         for role, layout in ROLES.items():
             automatic = {"": f"{look.roles[role]} (found)" if role in look.roles else "none"}
             chosen = getattr(reading, role)
-            if layout == VISITS:  # these have no usual name
-                automatic, chosen = {}, chosen or next(iter(columns))
+            if layout not in (None, now):  # to change the layout is to say which column it is
+                automatic, chosen = {}, next(iter(columns))
             ui.update_select(f"column_{role}", choices=automatic | columns, selected=chosen or "")
         origins = {"": "from time 0", FIRST_VISIT: "from the first visit",
                    TYPED: "from a time or date"}  # fmt: skip
@@ -244,10 +252,12 @@ class Tab:
         ui.update_select("origin", choices=origins | entries,
                          selected=(reading.origin or "") if known else TYPED)  # fmt: skip
         ui.update_select("time_unit", selected=reading.time_unit or "")
+        order = {None: "", True: "day", False: "month"}[reading.day_first]
+        ui.update_select("dates", selected=order)
         for box, value in (("since_entry", reading.since_entry), ("totals", reading.cumulative),
                            ("drop_missing", reading.drop_missing)):  # fmt: skip
             ui.update_checkbox(box, value=value)
-        for field in ("delimiter", "decimal", "encoding"):
+        for field in FORMAT_FIELDS:
             ui.update_text(field, value=getattr(reading, field) or "")
 
 

@@ -55,7 +55,10 @@ class Reading:
     since_entry: bool = False
     origin: str | None = None
     time_unit: str | None = None
+    day_first: bool | None = None
     drop_missing: bool = False
+    sheet: str | None = None
+    table: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
@@ -73,13 +76,17 @@ class Reading:
         """The same for the command line."""
         words: list[str] = []
         for name, value in self._chosen().items():
-            words.append("--" + name.replace("_", "-"))
-            words += [] if value is True else [str(value)]
+            if name == "day_first":
+                words.append("--day-first" if value else "--month-first")
+            else:
+                words.append("--" + name.replace("_", "-"))
+                words += [] if value is True else [str(value)]
         return words
 
     def _chosen(self) -> dict[str, Argument]:
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value not in (None, False)}
+        defaults = Reading()
+        names = [field.name for field in fields(self)]
+        return {n: getattr(self, n) for n in names if getattr(self, n) != getattr(defaults, n)}
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,6 @@ class Analysis:
             "",
             "import gp4c",
             *(["from gp4c.data.formulas.covariate_rows import complete_rows"] if drops else []),
-            "from gp4c.reporting.page.html_report import Report",
             "",
             f"panel = {self._reading_call()}",
             *([f"panel = complete_rows(panel, {self.choices.formula!r})"] if drops else []),
@@ -163,7 +169,7 @@ class Analysis:
                 f"model = {model}.fit(panel)",
                 "print(model.summary())",
                 "model.save('fit.json')",
-                "Report({'all subjects': model}, panel, " + end,
+                "gp4c.Report({'all subjects': model}, panel, " + end,
             ]
         return [
             f"found = gp4c.compare(panel, {by!r}, {model}, random_state={seed})",
@@ -172,7 +178,7 @@ class Analysis:
             "    print(model.summary())",
             "    model.save(f'fit-{number}.json')",
             "models = {str(name): model for name, model in found.models.items()}",
-            f"Report(models, panel, {by!r}, found, " + end,
+            f"gp4c.Report(models, panel, {by!r}, found, " + end,
         ]
 
 

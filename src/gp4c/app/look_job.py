@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gp4c.app.choices import Analysis, Reading, Source
 from gp4c.app.messages import Look, Send
 from gp4c.app.page_words import on_the_page
-from gp4c.exceptions import GP4CError, PanelDataError
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
-    from gp4c.data.tables.frames import Table
+    from gp4c.data.tables.readers import TableRecognition
 
 #: values shown of each column
 _EXAMPLES = 3
@@ -21,11 +20,8 @@ _EXAMPLES = 3
 _LONGEST = 24
 #: more groups than this are more likely a wrong column; as on the command line
 _MOST_GROUPS = 12
-#: usual names of the times of visits
-_VISIT_TIMES = (
-    "time", "t", "visit", "visit_time", "visit_date", "date", "day", "days", "week", "weeks",
-    "month", "months", "year", "years",
-)  # fmt: skip
+#: problems shown one by one
+_MOST_PROBLEMS = 12
 
 
 @dataclass(frozen=True)
@@ -50,62 +46,44 @@ def look(source: Source, reading: Reading | None = None) -> tuple[Look, PanelCou
     ----------
     source : Source
     reading : Reading, optional
-        How the user says the table is to be understood; a guess if absent.
+        How the user says the table is to be understood; recognised if absent.
 
     Raises
     ------
     PanelDataError
         The file is no table at all; rows and columns that break a rule are `problems`.
     """
-    seen = Look(reading or Reading())
-    if source.path is not None:
-        table = _table(source.path, seen.reading)
-        understood = _guess(table, seen.reading) if reading is None else reading
-        seen = Look(
-            understood,
-            columns=tuple((name, _examples(table, name)) for name in table.columns),
-            n_rows=table.n_rows,
-            roles=recognised(table, understood),
-        )
-    try:
-        panel = Analysis(source, seen.reading).panel()
-    except GP4CError as error:
-        return replace(seen, problems=tuple(on_the_page(str(error)).splitlines())), None
-    return _with_panel(seen, panel), panel
+    from gp4c.data.tables.readers import recognise_table
+
+    understood = reading or Reading()
+    if source.path is None:
+        panel = Analysis(source).panel()
+        return _with_panel(Look(understood), panel), panel
+    # the options are of many types, which the table of choices cannot tell apart
+    found = recognise_table(source.path, **understood.arguments())  # type: ignore[arg-type]
+    seen = Look(
+        understood,
+        columns=tuple((name, _examples(found, name)) for name in found.columns),
+        n_rows=found.n_rows,
+        roles=found.names,
+        is_visits=found.is_visits,
+        problems=_some(found.problems),
+        notes=found.notes,
+    )
+    return (seen, None) if found.panel is None else (_with_panel(seen, found.panel), found.panel)
 
 
-def _table(path: str, reading: Reading) -> Table:
-    from gp4c.data.tables.readers import read_table
-
-    chosen = reading.arguments()
-    how = {name: chosen[name] for name in ("delimiter", "decimal", "encoding") if name in chosen}
-    return read_table(path, lambda header: reading.subject, **how)  # type: ignore[arg-type]
-
-
-def recognised(table: Table, reading: Reading) -> dict[str, str]:
-    """The column of each role: the one chosen, else the one with a usual name."""
-    from gp4c.data.tables.readers import resolve_columns
-
-    roles = ["subject", "count", "exposure"]
-    roles += ["time"] if reading.time is not None else ["start", "stop"]
-    found: dict[str, str] = {}
-    for role in roles:
-        with suppress(PanelDataError):  # no usual name, or no such column
-            found |= resolve_columns(table, {role: getattr(reading, role)})[0]
-    return found
+def _some(problems: Sequence[object]) -> tuple[str, ...]:
+    """The first problems in sentences, and how many there are besides."""
+    lines = [on_the_page(str(problem)) for problem in problems[:_MOST_PROBLEMS]]
+    more = len(problems) - len(lines)
+    return (*lines, *([f"and {more:,} more"] if more else []))
 
 
-def _guess(table: Table, reading: Reading) -> Reading:
-    """A table with a column of visit times and none of starts or stops is one of visits."""
-    if reading.time is not None or {"start", "stop"} & recognised(table, reading).keys():
-        return reading
-    times = [name for name in table.columns if name.lower() in _VISIT_TIMES]
-    return replace(reading, time=times[0]) if len(times) == 1 else reading
-
-
-def _examples(table: Table, name: str) -> str:
-    values = table.columns[name].dropna().unique()[:_EXAMPLES]
-    texts = [str(value) for value in values]
+def _examples(found: TableRecognition, name: str) -> str:
+    """What a column is called at length, if the file says so, and its first values."""
+    values = found.preview[name].dropna().unique()[:_EXAMPLES]
+    texts = [*([found.titles[name]] if name in found.titles else []), *map(str, values)]
     return ", ".join(t if len(t) <= _LONGEST else t[: _LONGEST - 1] + "…" for t in texts)
 
 

@@ -41,6 +41,8 @@ class Look:
     n_rows : int
     roles : dict
         Role to the column that has it; absent where none is known.
+    is_visits : bool
+        One row per visit; else one per interval.
     problems : tuple of str
         What is wrong, each with its row; empty if the table can be fitted.
     notes : tuple of str
@@ -59,6 +61,7 @@ class Look:
     columns: tuple[tuple[str, str], ...] = ()
     n_rows: int = 0
     roles: dict[str, str] = field(default_factory=dict)
+    is_visits: bool = False
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()

@@ -21,6 +21,12 @@ ROLES = {
     "exposure": None,
 }  # fmt: skip
 _UNITS = ("", "seconds", "minutes", "hours", "days", "weeks", "months", "years")
+#: orders of day and month
+DATES = {"": "automatic", "day": "day first", "month": "month first"}
+#: fields about the file itself, with an example
+FORMAT_FIELDS = {
+    "delimiter": ";", "decimal": ",", "encoding": "latin-1", "sheet": "visits", "table": "visits",
+}  # fmt: skip
 EXAMPLES = {"bladder": "Bladder tumours", "nausea": "Nausea", "skin": "Skin cancers"}
 
 
@@ -135,6 +141,7 @@ def _time_fields() -> ui.Tag:
     return ui.tags.details(
         ui.tags.summary("Time and missing counts"),
         _field(ui.input_select("time_unit", "Unit of time", units)),
+        _field(ui.input_select("dates", "Dates", DATES)),
         ui.div(
             _field(ui.input_select("origin", "First interval", {"": "from time 0"})),
             _field(typed, css="only-typed"),
@@ -147,12 +154,11 @@ def _time_fields() -> ui.Tag:
 
 
 def _format_fields() -> ui.Tag:
-    examples = {"delimiter": ";", "decimal": ",", "encoding": "latin-1"}
     return ui.tags.details(
-        ui.tags.summary("Format of a text file"),
+        ui.tags.summary("Format of the file"),
         *[
             _field(ui.input_text(name, FIELDS[name], placeholder=f"automatic; e.g. {example}"))
-            for name, example in examples.items()
+            for name, example in FORMAT_FIELDS.items()
         ],
     )
 

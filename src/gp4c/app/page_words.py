@@ -12,6 +12,8 @@ FIELDS = {
     "time": "Visit time",
     "count": "Number of events",
     "exposure": "Exposure",
+    "sheet": "Sheet",
+    "table": "Table",
     "delimiter": "Delimiter",
     "decimal": "Decimal mark",
     "encoding": "Encoding",
@@ -29,6 +31,8 @@ def on_the_page(message: str) -> str:
     'say which it is with “Number of events”'
     """
     message = message.replace("; found origin=0.0", "")
+    message = message.replace("day_first=True", "“day first” under Dates")
+    message = message.replace("day_first=False", "“month first” under Dates")
     message = message.replace("origin=a date", "“A time or date” under First interval")
     message = message.replace("origin='column of entry dates'", "a column of entry dates")
     message = message.replace("origin=None for", "choose")

@@ -26,6 +26,8 @@ class Session:
     ----------
     source : Source or None
         The table that is open.
+    asked : Reading or None
+        How its columns were last said to be understood; None for a data set.
     look : Look or None
         What it holds; None if it is no table.
     fitted : Analysis or None
@@ -40,6 +42,7 @@ class Session:
         self._files: tuple[str, ...] = ()
         self._is_busy = False
         self.source: Source | None = None
+        self.asked: Reading | None = None
         self.look: Look | None = None
         self.fitted: Analysis | None = None
 
@@ -51,11 +54,13 @@ class Session:
         if source.path is not None:
             source = Source(source.name, str(self._named(Path(source.path), source.name)))
         self.source, self.look, self.fitted = source, None, None
+        self.asked = None if source.path is None else Reading()
         return self._looking(LookJob(source))
 
     def understand(self, reading: Reading) -> Iterator[Message]:
         """Look at the table again, as the user says that it is to be understood."""
         assert self.source is not None
+        self.asked, self.look = reading, None
         return self._looking(LookJob(self.source, reading))
 
     def fit(self, choices: Choices) -> Iterator[Message]:

@@ -108,6 +108,8 @@ def test_choices_become_arguments_and_options():
     assert reading.options() == [
         "--time", "when", "--since-entry", "--origin", "first", "--drop-missing",
     ]  # fmt: skip
+    assert Reading(day_first=False).options() == ["--month-first"]
+    assert Reading(day_first=False).arguments() == {"day_first": False}
     assert Reading(origin="2.5").arguments()["origin"] == 2.5
     assert Reading(origin="2024-01-31").arguments()["origin"] == "2024-01-31"
 

@@ -85,14 +85,15 @@ def test_columns_are_recognised_and_offered(tmp_path):
 
 def test_a_table_of_visits_is_seen_to_be_one(tmp_path):
     seen, panel = look(written(tmp_path / "visits.csv", VISITS))
-    assert seen.reading.time == "month"
+    assert seen.is_visits
+    assert seen.reading == Reading()
     assert seen.roles == {"subject": "patient", "time": "month", "count": "count"}
     assert panel.n_intervals == 3
 
 
-def test_what_the_user_says_is_not_guessed_again(tmp_path):
+def test_what_the_user_says_counts(tmp_path):
     seen, _ = look(written(tmp_path / "visits.csv", VISITS), Reading(start="month"))
-    assert seen.reading == Reading(start="month")
+    assert not seen.is_visits
     assert "“Interval ends”" in seen.problems[0]
 
 
@@ -187,8 +188,8 @@ def test_sessions_do_not_know_of_each_other(bench, session, tmp_path):
     list(session.open(written(tmp_path / "one.csv", INTERVALS)))
     list(other.open(written(tmp_path / "two.csv", VISITS)))
     assert session.source.name == "one.csv"
-    assert other.look.reading.time == "month"
-    assert session.look.reading.time is None
+    assert other.look.is_visits
+    assert not session.look.is_visits
     room = other._room.name
     other.close()
     assert session._worker.is_alive
