@@ -1,7 +1,10 @@
 """Files of every kind on the command line: sheets, tables, queries, and what is said of them."""
 
 import sqlite3
+import subprocess
+import sys
 
+import duckdb
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -65,3 +68,14 @@ def test_what_cannot_be_read_is_one_line_in_terms_of_options(place, line, messag
     assert done.exit_code == 2
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_database_leaves_nothing_but_the_answer_on_the_terminal(place):
+    with duckdb.connect("trial.duckdb") as connection:
+        connection.execute("CREATE TABLE visits (id INT, month INT, n INT)")
+        connection.execute("INSERT INTO visits VALUES (1, 3, 2), (1, 5, 0)")
+    code = "import sys; from gp4c.cli import main; sys.argv[0] = 'gp4c'; main()"
+    line = [sys.executable, "-c", code, "describe", "trial.duckdb"]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=True)
+    assert done.stderr == ""
+    assert "Panel of 1 subject" in done.stdout

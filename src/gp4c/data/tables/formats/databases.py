@@ -6,6 +6,8 @@ allows a query nothing but to read.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import re
 import sqlite3
 from abc import abstractmethod
@@ -177,6 +179,8 @@ class DuckdbFile(Database):
             import duckdb
         except ImportError:
             raise missing_package(self.title, "duckdb") from None
+        # DuckDB lists what is left of it at the end, which a program that freezes garbage has
+        atexit.unregister(gc.freeze)
         return duckdb
 
     def _check(self, cursor: Any, query: str) -> None:
