@@ -73,6 +73,14 @@ class Backtest:
         ``of`` is "subject" or "total"; ``events`` came where ``mean`` were expected, with the
         interval from ``low`` to ``high``; ``pit_low`` and ``pit_high`` are P(N < events) and
         P(N ≤ events); ``log_score`` is ln P(N = events).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=10, n_origins=1)
+        >>> sorted(found.to_frame()["of"].unique())
+        ['subject', 'total']
         """
         return self.rows.copy()
 
@@ -156,6 +164,13 @@ class Backtest:
         """Draw totals with intervals beside what came, or with ``what="pit"`` the PIT.
 
         See :mod:`gp4c.reporting.figures.backtest_plots`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=10, n_origins=1)
+        >>> ax = found.plot(what="pit")
         """
         plots = import_module("gp4c.reporting.figures.backtest_plots")
         return plots.plot_backtest(self, ax, what=what)  # type: ignore[no-any-return]

@@ -101,6 +101,13 @@ class Comparison:
         under : {"curves", "factor", "same", "average"}
             A curve for each group; one shape at different levels; one curve, whose ratio is 1; or
             the three averaged with their probabilities.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> 0.2 < found.ratio(24.0, curve="cumulative") < 2
+        True
         """
         asked = Asked(_ratio, curve, pair, under)
         return self._summary(t, asked, lambda x: np.median(x, axis=0))
@@ -108,7 +115,15 @@ class Comparison:
     def difference(
         self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
     ) -> Any:
-        """Posterior mean of the difference of curves at times t; see :meth:`ratio`."""
+        """Posterior mean of the difference of curves at times t; see :meth:`ratio`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> found.difference([12.0, 24.0]).shape
+        (2,)
+        """
         asked = Asked(_difference, curve, pair, under)
         return self._summary(t, asked, lambda x: x.mean(axis=0))
 
@@ -131,6 +146,14 @@ class Comparison:
             Probability at each time; or of the whole curve over the window.
         under
             As in :meth:`ratio`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> low, high = found.ratio_band(24.0, 0.9, curve="cumulative")
+        >>> low < found.ratio(24.0, curve="cumulative") < high
+        True
         """
         return self._band(t, level, kind, Asked(_ratio, curve, pair, under))
 
@@ -144,13 +167,30 @@ class Comparison:
         pair: Any = None,
         under: str = "curves",
     ) -> tuple[Any, Any]:
-        """Credible band of the difference; see :meth:`ratio_band`."""
+        """Credible band of the difference; see :meth:`ratio_band`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> low, high = found.difference_band(24.0)
+        >>> low < high
+        True
+        """
         return self._band(t, level, kind, Asked(_difference, curve, pair, under))
 
     def probability(
         self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
     ) -> Any:
-        """Posterior probability that the second group's curve lies below the first's at t."""
+        """Posterior probability that the second group's curve lies below the first's at t.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> 0 <= found.probability(24.0, curve="cumulative") <= 1
+        True
+        """
         asked = Asked(_difference, curve, pair, under)
         return self._summary(t, asked, lambda x: (x < 0).mean(axis=0))
 
@@ -182,6 +222,14 @@ class Comparison:
         With ``test="level"`` the interval leaves out 1 if and only if p ≤ 1 − level. With "curve"
         and "any" it still belongs to the test of more or fewer events. With "trend", more than two
         groups and no pair it is for the factor per unit of the scores.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> low, high = found.interval(0.95)
+        >>> low < 1 < high
+        True
         """
         check_level(level)
         if self.test == "trend" and len(self.groups) > 2 and pair is None:
@@ -194,6 +242,13 @@ class Comparison:
         Columns: first, second, ratio, low, high, level (of this interval), p_value, p_adjusted.
         Both are those of ``test="level"``, whatever the comparison tested: the interval of a pair
         leaves out 1 if and only if its adjusted p-value is at most 1 − level.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> list(found.intervals().columns[:5])
+        ['first', 'second', 'ratio', 'low', 'high']
         """
         import pandas as pd
 
@@ -226,7 +281,16 @@ class Comparison:
         return self._factor(None, [0.5])[0]
 
     def factor_interval(self, level: float = 0.95, *, pair: Any = None) -> tuple[float, float]:
-        """Credible interval of :attr:`factor`, or of that of another pair."""
+        """Credible interval of :attr:`factor`, or of that of another pair.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> low, high = found.factor_interval(0.95)
+        >>> low < found.factor < high
+        True
+        """
         check_level(level)
         low, high = self._factor(pair, [(1 - level) / 2, (1 + level) / 2])
         return low, high
@@ -252,6 +316,13 @@ class Comparison:
 
         Columns: first, second, time, ratio, low, high (95%), probability (second below first),
         p_value, p_adjusted (Holm).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> found.pairwise()[["first", "second"]].to_dict("records")
+        [{'first': 'placebo', 'second': 'thiotepa'}]
         """
         import pandas as pd
 
@@ -293,6 +364,13 @@ class Comparison:
 
         Columns: first, second, curve, time, ratio, ratio_low, ratio_high, difference,
         difference_low, difference_high (pointwise at `level`), probability.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> found.to_frame([12.0, 24.0])["curve"].tolist()
+        ['rate', 'rate', 'cumulative', 'cumulative']
         """
         import pandas as pd
 
@@ -373,7 +451,15 @@ class Comparison:
         return drawn
 
     def summary(self) -> str:
-        """The comparison in words: ratios, the permutation test, and what the evidence adds."""
+        """The comparison in words: ratios, the permutation test, and what the evidence adds.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> found.summary().splitlines()[0]
+        'treatment: placebo (47), thiotepa (38) subjects'
+        """
         return printable("\n".join(summary_lines(self)))
 
     __str__ = summary

@@ -69,7 +69,15 @@ class TrendTest:
     n_permutations: int
 
     def p_values(self, question: str = COMMON, form: str = PERMUTATION) -> dict[str, float]:
-        """P-values of a question in a form, by test."""
+        """P-values of a question in a form, by test.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.trend_test(gp4c.load_dataset("bladder"))
+        >>> found.p_values()["Laplace"] == found.p_value
+        True
+        """
         rows = self.table[(self.table["question"] == question) & (self.table["form"] == form)]
         return dict(zip(rows["test"], rows["p_value"], strict=True))
 

@@ -377,6 +377,13 @@ class PanelCounts(SubjectData):
         DistinctIntervals
             ``start``, ``stop``, ``count``, ``exposure`` sorted by (start, stop), and ``inverse``,
             the distinct interval of each row. End points are compared exactly.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> len(panel.distinct().start)
+        270
         """
         if "_cached_distinct" not in self.__dict__:
             found = distinct_intervals(self.start, self.stop, self.count, self.exposure)
@@ -396,7 +403,15 @@ class PanelCounts(SubjectData):
         )
 
     def with_window(self, window: Window) -> Self:
-        """Return the same data on another window, which must contain every interval."""
+        """Return the same data on another window, which must contain every interval.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> panel.with_window((0, 60)).window
+        (0.0, 60.0)
+        """
         from gp4c.data.checks import resolving_window, within_rounding
         from gp4c.data.timeaxis import TimeAxis
 
@@ -405,7 +420,15 @@ class PanelCounts(SubjectData):
         return self._like(start=start, stop=stop, window=resolving_window(times, start, stop))
 
     def summary(self) -> PanelSummary:
-        """Count what there is: prints as a table, ``to_frame()`` gives it as one."""
+        """Count what there is: prints as a table, ``to_frame()`` gives it as one.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> panel.summary()["subjects"]
+        85
+        """
         from gp4c.data.summaries.panel_summary import summarise
 
         return summarise(self)
@@ -424,8 +447,8 @@ class PanelCounts(SubjectData):
         Examples
         --------
         >>> import gp4c
-        >>> gp4c.load_dataset("bladder").table(by="treatment").rows[6]
-        ('events', '87', '45', '132')
+        >>> gp4c.load_dataset("bladder").table(by="treatment").rows[5]
+        ('events', '283', '119', '402')
         """
         from gp4c.data.summaries.panel_table import tabulate
 
@@ -436,6 +459,13 @@ class PanelCounts(SubjectData):
 
         There is a column ``exposure`` only if some exposure is not 1, or ``usage`` in its place if
         the panel was read with one, and ``end`` only if some subject is out of service.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> list(panel.to_frame().columns[:4])
+        ['subject', 'start', 'stop', 'count']
         """
         from gp4c.data.summaries.panel_summary import panel_rows
 

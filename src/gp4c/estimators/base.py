@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.data.checks import unknown_name
 from gp4c.exceptions import NoIntensityError, NotFittedError, OutsideWindowError
 from gp4c.files import kinds
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from gp4c.data.subjects import LabelArray
     from gp4c.data.summaries.table import Table
     from gp4c.data.tables.sources import PanelSource
-    from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Subjects
+    from gp4c.estimators.forecasts.count_forecast import Subjects
+    from gp4c.estimators.forecasts.forecast_layout import Step
     from gp4c.estimators.forecasts.forecast_result import Forecast
     from gp4c.estimators.forecasts.joint_counts import JointCounts
     from gp4c.estimators.regression.covariate_effects import CovariateEffects
@@ -166,7 +168,15 @@ class PanelEstimator:
         raise NotFittedError(f"{type(self).__name__} has no bands")
 
     def score(self, panel: PanelCounts, y: None = None) -> float:
-        """Log-likelihood of the counts of these subjects; higher is better."""
+        """Log-likelihood of the counts of these subjects; higher is better.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> model.score(gp4c.load_dataset("bladder").where(treatment="placebo")) < 0
+        True
+        """
         return float(self.score_subjects(panel).sum())
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
@@ -186,6 +196,18 @@ class PanelEstimator:
             raise TypeError(f"there is an estimator {cls.__name__} in {known.__module__} already")
         ESTIMATORS[cls.__name__] = cls
 
+    def __new__(cls, *args: object, **params: object) -> Self:
+        """Refuse an unknown argument with the known ones."""
+        known = inspect.signature(cls.__init__).parameters.values()
+        if not any(p.kind is p.VAR_KEYWORD for p in known):
+            names = [p.name for p in known][1:]
+            for name in params:
+                if name not in names:
+                    raise TypeError(
+                        f"{cls.__name__} has no argument {name!r}; {unknown_name(name, names)}"
+                    )
+        return super().__new__(cls)
+
     # -- scikit-learn's parameter protocol ------------------------------------------------
 
     @classmethod
@@ -194,11 +216,25 @@ class PanelEstimator:
         return [p.name for p in parameters if p.kind == p.KEYWORD_ONLY]
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """Return the constructor's arguments; `deep` is ignored."""
+        """Return the constructor's arguments; `deep` is ignored.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> gp4c.HomogeneousPoisson(effect="gamma").get_params()["effect"]
+        'gamma'
+        """
         return {name: getattr(self, name) for name in self._parameter_names()}
 
     def set_params(self, **params: object) -> Self:
-        """Set constructor arguments by name."""
+        """Set constructor arguments by name.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> gp4c.HomogeneousPoisson().set_params(effect="gamma")
+        HomogeneousPoisson(effect='gamma')
+        """
         names = self._parameter_names()
         for name, value in params.items():
             if name not in names:
@@ -270,7 +306,16 @@ class PanelEstimator:
             setattr(self, name, value)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted model to a JSON file; read it with :func:`gp4c.load_model`."""
+        """Write the fitted model to a JSON file; read it with :func:`gp4c.load_model`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> model.save("fit.json")  # doctest: +SKIP
+        >>> gp4c.load_model("fit.json").rate_ == model.rate_  # doctest: +SKIP
+        True
+        """
         from gp4c.files.persistence import save_model
 
         self._check_fitted()
@@ -384,18 +429,65 @@ class PanelEstimator:
         stop: ArrayLike,
         subjects: Subjects = "auto",
         level: float = 0.9,
-        **options: Unpack[ForecastOptions],
+        *,
+        every: Step | None = None,
+        each: bool = False,
+        exposure: ArrayLike | str | None = None,
+        usage: ArrayLike | str | None = None,
+        new_units: ArrayLike = 0,
+        at: ArrayLike | str | None = None,
+        covariates: Mapping[str, object] | None = None,
+        history: PanelCounts | None = None,
+        beyond: str = "auto",
+        n_draws: int | None = None,
+        random_state: int | None = None,
     ) -> Forecast:
         """Predictive distribution of the counts in (start, stop].
 
-        For a new subject (None), for named ones given what was seen of them, for those in service
-        (``"active"``) or for ``"all"``. The options are those of
-        :func:`gp4c.estimators.forecasts.count_forecast.forecast`.
+        Parameters
+        ----------
+        start, stop : float or date, or array of them
+            One window, or several whose joint distribution is wanted.
+        subjects : None, "active", "all", label or list of labels
+            A new subject (None); named ones, given what was seen of them; the sum over those in
+            service, or over all. By default those in service where the data say who is, else None.
+        level : float in (0, 1)
+            Probability of the interval.
+        every, each
+            Divide the window into steps; every window for every subject.
+        exposure, usage
+            Units at risk, or usage per unit of time, during the windows; "last" as last observed.
+        new_units, at
+            Planned additions to "active" or "all", and when they enter.
+        covariates : dict, optional
+            Column to value, for a new subject or to ask what if.
+        history : PanelCounts, optional
+            What is known of the subjects, if not the panel of the fit.
+        beyond : {"auto", "prior", "hold", "trend"}
+            How the curve goes on outside the observation window.
+        n_draws, random_state
+            Draws behind the forecast, and their seed.
+
+        Returns
+        -------
+        Forecast
+            See :func:`gp4c.estimators.forecasts.count_forecast.forecast`, which says more of each.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> round(model.forecast(53, 60).mean, 2)
+        1.07
         """
         from gp4c.estimators.forecasts.count_forecast import forecast
 
         self._check_fitted()
-        return forecast(self, start, stop, subjects, level, **options)
+        return forecast(
+            self, start, stop, subjects, level, every=every, each=each, exposure=exposure,
+            usage=usage, new_units=new_units, at=at, covariates=covariates, history=history,
+            beyond=beyond, n_draws=n_draws, random_state=random_state,
+        )  # fmt: skip
 
     def _joint_counts(
         self, known: SubjectHistories | None, covariates: Floats | None, beyond: str,
@@ -446,6 +538,14 @@ class PanelEstimator:
         """Units by the probability that they are among the worst; a frame, worst first.
 
         See :func:`gp4c.analysis.unit_ranking.unit_ranking`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
+        >>> list(model.unit_ranking(worst=0.1).columns[:3])
+        ['subject', 'probability', 'effect']
         """
         self._check_fitted()
         ranking = import_module("gp4c.analysis.unit_ranking").unit_ranking
@@ -457,7 +557,15 @@ class PanelEstimator:
     # model depends on plotting.
 
     def summary(self) -> ModelSummary:
-        """What was fitted, to what, with what result; prints as a table, has ``to_frame()``."""
+        """What was fitted, to what, with what result; prints as a table, has ``to_frame()``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> model.summary()["events"].text
+        '402'
+        """
         self._check_fitted()
         found: ModelSummary = import_module("gp4c.reporting.summary").summarise(self)
         return found

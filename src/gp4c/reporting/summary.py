@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from gp4c.data.checks import unknown_name
 from gp4c.plain import printable
 from gp4c.reporting.remarks import warnings_of
 from gp4c.reporting.row import Row
@@ -47,7 +48,8 @@ class ModelSummary:
         for row in self.rows:
             if row.quantity == quantity:
                 return row
-        raise KeyError(quantity)
+        known = unknown_name(quantity, [row.quantity for row in self.rows])
+        raise KeyError(f"the summary has no {quantity!r}; {known}")
 
     def to_frame(self) -> pd.DataFrame:
         """One row per quantity: section, quantity, value, low, high, text."""

@@ -120,6 +120,13 @@ class PowerPlan:
 
         Columns: ratio, n_first, n_second, power, error (Monte-Carlo standard error), formula
         (power by the negative-binomial formula), events (expected), trials, chosen.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> plan = gp4c.power(ratio=0.6, rate=0.2, n_per_arm=60, follow_up=24, n_trials=20)
+        >>> plan.to_frame()[["n_first", "trials"]].to_dict("records")
+        [{'n_first': 60, 'trials': 20}]
         """
         import pandas as pd
 
@@ -152,7 +159,14 @@ class PowerPlan:
         return found
 
     def plot(self, ax: Axes | None = None) -> Axes:
-        """Draw the power over the number of subjects, or over the ratio."""
+        """Draw the power over the number of subjects, or over the ratio.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> plan = gp4c.power(ratio=0.6, rate=0.2, n_per_arm=[40, 80], follow_up=24, n_trials=20)
+        >>> ax = plan.plot()
+        """
         drawn: Axes = import_module("gp4c.reporting.figures.power_plot").plot_power(self, ax)
         return drawn
 

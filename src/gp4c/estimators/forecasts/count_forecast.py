@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,22 +57,6 @@ Subjects: TypeAlias = "Hashable | Sequence[Hashable] | NDArray[np.generic]"
 #: where so many cells are asked for that all draws together would be more than the second number
 FORECAST_DRAWS, _ALL_DRAWS = 10_000, 8_000_000
 _FEWEST_DRAWS = 2_000
-
-
-class ForecastOptions(TypedDict, total=False):
-    """What may be asked of a forecast besides windows, subjects and level; see `forecast`."""
-
-    every: Step | None
-    each: bool
-    exposure: ArrayLike | str | None
-    usage: ArrayLike | str | None
-    new_units: ArrayLike
-    at: Any
-    covariates: Mapping[str, object] | None
-    history: PanelCounts | None
-    beyond: str
-    n_draws: int | None
-    random_state: int | None
 
 
 def forecast(

@@ -80,7 +80,16 @@ class Forecast:
         return np.sort(self.draws.reshape(len(self.draws), -1).T, axis=1)
 
     def quantile(self, p: float) -> Any:
-        """Smallest number of events with at least probability p at or below it."""
+        """Smallest number of events with at least probability p at or below it.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> forecast = model.forecast(53, 60, subjects="all")
+        >>> forecast.quantile(0.5) <= forecast.quantile(0.9)
+        True
+        """
         if not 0 < p < 1:
             raise ValueError(f"p must be between 0 and 1, not {p!r}")
         n_draws = len(self.draws)
@@ -89,7 +98,16 @@ class Forecast:
         return int(value) if value.ndim == 0 else value
 
     def probability(self, count: ArrayLike) -> Any:
-        """P(at most `count` events)."""
+        """P(at most `count` events).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> forecast = model.forecast(53, 60, subjects="all")
+        >>> forecast.probability(forecast.quantile(0.9)) >= 0.9
+        True
+        """
         value = np.mean(self.draws <= np.asarray(count), axis=0)
         return float(value) if value.ndim == 0 else value
 
@@ -97,6 +115,14 @@ class Forecast:
         """The sum over the subjects, window by window; or, of one subject or sum, over the windows.
 
         Draws are joint, so the sum has the dependence between subjects and between windows.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> forecast = model.forecast([53, 56], [56, 60])
+        >>> bool(forecast.total().mean == forecast.mean.sum())
+        True
         """
         if self.draws.ndim == 1:
             return self
@@ -130,6 +156,14 @@ class Forecast:
             One row per subject and window, then the totals: ``stock``, the smallest number that
             the events do not exceed with this probability, and ``chance``, the probability that
             they do not. The stock of a total is less than the total of the stocks.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> forecast = model.forecast(53, 60, subjects="all")
+        >>> list(forecast.stock(0.95).columns[-2:])
+        ['stock', 'chance']
         """
         import pandas as pd
 
@@ -187,6 +221,14 @@ class Forecast:
         """One row per subject (or "new", "all", "active") and window: mean, median and interval.
 
         Where the data had dates, so has the table.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson().fit(gp4c.load_dataset("bladder"))
+        >>> forecast = model.forecast(53, 60, subjects="all")
+        >>> list(forecast.to_frame().columns)
+        ['subject', 'start', 'stop', 'mean', 'median', 'low', 'high', 'level']
         """
         low, high = self.interval
         columns = {"mean": self.mean, "median": self.quantile(0.5), "low": low, "high": high}
