@@ -528,6 +528,10 @@ class PanelEstimator:
         """What nobody in particular brings to these factors, (r,)."""
         return np.zeros(0)
 
+    def _inputs_with(self, inputs: Floats, covariates: Floats | None) -> Floats:
+        """Inputs (K, r) of subjects whose covariates are these, (K, p)."""
+        return inputs
+
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:
         """The panel with the effects of covariates, if the model has any, in its exposure."""
         return panel

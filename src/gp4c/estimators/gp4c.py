@@ -77,8 +77,9 @@ class GP4C(CovariateModel):
         the subjects, or of the intervals for those that change over time. Factors are columns or
         functions of them from a short list (``log(size)``, ``C(stage)``, ``bs(age, df=4)``; see
         :mod:`gp4c.data.formulas.formula`); no other code is run. The first level of a category is
-        its reference. The curve belongs to average covariates: every column of the regression is
-        centred at its average over the subjects.
+        its reference. ``over_time(treatment)`` lets the effect change smoothly over the window
+        around its average (:meth:`effect_over_time`). The curve belongs to average covariates:
+        every column of the regression is centred at its average over the subjects.
     missing : {"error", "drop"}
         A missing covariate is an error that names the subjects; or the intervals without it are
         left out, all of a subject whose own covariate is missing.

@@ -241,6 +241,11 @@ class GaussianProcessModel(FittedBounds):
         from gp4c.files.arviz_export import to_arviz
 
         self._check_fitted()
+        if len(self._neutral_inputs()):
+            raise ValueError(
+                "to_arviz gives one curve for all subjects, and this fit has curves of their own "
+                "(over_time() or a season beside time since entry): use sample_intensity"
+            )
         return to_arviz(self, panel, n_draws=n_draws, n_points=n_points, random_state=random_state)
 
     # -- scores -----------------------------------------------------------------------------

@@ -81,7 +81,8 @@ FIELDS: dict[str, dict[str, Check]] = {
         "dated": FLAG,
     },
     "OverTime": {
-        "label": TEXT, "names": tuple_of(TEXT, "c"), "units": array("c", positive=True),
+        "label": TEXT, "names": tuple_of(TEXT, "c"), "columns": tuple_of(COUNT, "c"),
+        "units": array("c", positive=True),
     },
     "SamplerReport": {
         "log_evidence": ANY_NUMBER, "log_evidence_error": ANY_NUMBER,

@@ -93,8 +93,10 @@ class GrowthModel(GrowthCurve):
         """The design of the formula, and its rows in the panel's order."""
         if self.formula is None:
             return None, np.zeros((panel.n_intervals, 0))
+        from gp4c.data.formulas.changing_terms import refuse_changing
         from gp4c.data.formulas.covariate_rows import design_rows, learn_design
 
+        refuse_changing(self.formula, type(self).__name__)
         design, _ = learn_design(panel, self.formula)
         z = design_rows(design, panel)
         check_estimable(panel, z, design)

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.checks import unknown_name
+from gp4c.data.formulas.changing_terms import changing_terms
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -66,12 +67,14 @@ def parse_formula(text: str) -> Parsed:
     ----------
     text : str
         ``"treatment + age"``, ``"treatment * log(size)"``, ``"C(arm, contr.treatment('b'))"``,
-        ``"bs(age, df=4)"``; names that are no Python names in back quotes.
+        ``"bs(age, df=4)"``; names that are no Python names in back quotes. A term inside
+        ``over_time()`` is read as it is.
     """
     if not isinstance(text, str) or not text.strip():
         raise PanelDataError(f"a formula is a text such as 'treatment + age'; found {text!r}")
     if len(text) > LONGEST:
         raise PanelDataError(f"a formula has at most {LONGEST} characters; found {len(text)}")
+    text, _ = changing_terms(text)
     if "~" in text or "|" in text:
         raise PanelDataError(
             f"a formula here has covariates only, no '~' and no '|'; found {text!r}"

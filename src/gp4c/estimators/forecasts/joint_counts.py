@@ -137,8 +137,6 @@ class JointCounts:
         How the curve goes on outside the observation window.
     own : (K, p), optional
         Covariates that known subjects had when they were seen, if they are others.
-    inputs : (K, r), optional
-        What known subjects bring to a modulated rate in the windows, if not the same as last.
     """
 
     model: PanelEstimator
@@ -146,7 +144,6 @@ class JointCounts:
     covariates: Floats | None
     beyond: str
     own: Floats | None = None
-    inputs: Floats | None = None
 
     def draw(
         self, asked: Asked, n_draws: int, rng: np.random.Generator
@@ -223,11 +220,13 @@ class JointCounts:
 
     def _on_sheets(self, asked: Asked) -> tuple[Asked, Floats | None]:
         """The same with the inputs of the subjects to a modulated rate: different ones, (P, r)."""
-        if self.known is None or self.known.last_inputs is None:
+        neutral = self.model._neutral_inputs()
+        if not len(neutral):
             return asked, None
-        own = self.known.last_inputs if self.inputs is None else self.inputs
-        new = np.tile(self.model._neutral_inputs(), (asked.n_new, 1))
-        distinct, sheet = distinct_inputs(np.concatenate([own, new]))
+        last = None if self.known is None else self.known.last_inputs
+        own = np.zeros((0, len(neutral))) if last is None else last
+        every = np.concatenate([own, np.tile(neutral, (asked.n_new, 1))])
+        distinct, sheet = distinct_inputs(self.model._inputs_with(every, self.covariates))
         return replace(asked, sheet=sheet), distinct
 
     def theta(self, params: Floats) -> Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.regression.covariate_tables import CovariateTables
 from gp4c.estimators.regression.factors.factor_model import FactorModel
 from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.modulated_draws import ModulatedDraws
 
 if TYPE_CHECKING:
     from gp4c.data.subject_histories import SubjectHistories
@@ -53,8 +55,8 @@ class CovariateModel(CovariateTables, FactorModel):
             Allow times outside the window, where the model returns to its prior.
         """
         self._check_subjects(covariates, subjects)
-        curve = GaussianProcessModel.intensity(self._at(covariates), t, extrapolate=extrapolate)
-        return curve if subjects is None else self._for_subjects(curve, subjects)
+        fn = partial(GaussianProcessModel.intensity, t=t, extrapolate=extrapolate)
+        return self._asked(fn, covariates, subjects)
 
     def cumulative(
         self,
@@ -69,8 +71,8 @@ class CovariateModel(CovariateTables, FactorModel):
         The options are those of :meth:`intensity`.
         """
         self._check_subjects(covariates, subjects)
-        curve = GaussianProcessModel.cumulative(self._at(covariates), t, extrapolate=extrapolate)
-        return curve if subjects is None else self._for_subjects(curve, subjects)
+        fn = partial(GaussianProcessModel.cumulative, t=t, extrapolate=extrapolate)
+        return self._asked(fn, covariates, subjects)
 
     def expected_counts(
         self,
@@ -86,10 +88,10 @@ class CovariateModel(CovariateTables, FactorModel):
         The options are those of :meth:`intensity`.
         """
         self._check_subjects(covariates, subjects)
-        counts = GaussianProcessModel.expected_counts(
-            self._at(covariates), start, stop, extrapolate=extrapolate
+        fn = partial(
+            GaussianProcessModel.expected_counts, start=start, stop=stop, extrapolate=extrapolate
         )
-        return counts if subjects is None else self._for_subjects(counts, subjects)
+        return self._asked(fn, covariates, subjects)
 
     def intensity_band(
         self,
@@ -159,7 +161,32 @@ class CovariateModel(CovariateTables, FactorModel):
         view = object.__new__(type(self))
         vars(view).update(vars(self))
         view.posterior_ = posterior.multiplied(np.exp(z @ posterior.coefficients))
+        if isinstance(view.posterior_, ModulatedDraws):
+            inputs = self._inputs_with(view.posterior_.inputs[None], z[None])[0]
+            view.posterior_ = view.posterior_.with_inputs(inputs)
         return view
+
+    def _asked(
+        self, fn: Callable[[CovariateModel], Numbers], covariates: Covariates | None,
+        subjects: Subjects,
+    ) -> Numbers:  # fmt: skip
+        """A curve at covariates, or of known subjects, each with its own inputs to the factors."""
+        if subjects is None:
+            return fn(self._at(covariates))
+        posterior = self._posterior()
+        if not isinstance(posterior, ModulatedDraws) or not len(posterior.inputs):
+            return self._for_subjects(fn(self), subjects)
+        several = isinstance(subjects, list | np.ndarray)
+        labels = list(np.asarray(subjects, dtype=object)) if several else [subjects]
+        known = self.histories_
+        assert known.last_inputs is not None
+        rows = []
+        for label, inputs in zip(labels, known.last_inputs[known.positions(labels)], strict=True):
+            view = object.__new__(type(self))
+            vars(view).update(vars(self))
+            view.posterior_ = posterior.with_inputs(inputs)
+            rows.append(self._for_subjects(fn(view), label))
+        return np.asarray(rows) if several else rows[0]
 
     def _check_subjects(self, covariates: Covariates | None, subjects: Subjects) -> None:
         if subjects is not None and covariates is not None:

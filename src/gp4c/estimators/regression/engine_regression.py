@@ -20,6 +20,7 @@ from gp4c.data.formulas.covariate_rows import design_rows, last_rows, learn_desi
 from gp4c.estimators.engine_fit import EngineData, candidates, store_engine
 from gp4c.estimators.regression.covariate_effects import CovariateEffects
 from gp4c.estimators.regression.estimable import check_estimable
+from gp4c.estimators.regression.factors.changing_effects import changing_factors, check_sheets
 from gp4c.estimators.regression.factors.factor_fit import best_fit, season_factors
 from gp4c.inference.engine.climb import Mode
 from gp4c.inference.engine.posterior_fit import Say
@@ -53,10 +54,13 @@ def fit_covariates(
     check_estimable(panel, rows, design)
     data = EngineData.with_covariates(panel, rows)
     laws = candidates(model.effect, model.bursts, data)
-    data, fit = best_fit(model, data, laws, season_factors(model.season, panel), say)
+    factors = season_factors(model.season, panel)
+    factors = factors.joined(changing_factors(model.formula, design, panel, rows))
+    check_sheets(factors)
+    data, fit = best_fit(model, data, laws, factors, say)
     assert data.scale is not None
     beta, covariance = _moments(fit.draws(model.kernel, data.scale))
-    robust, jackknife = robust_covariances(fit.lattice.best.mode, data)
+    robust, jackknife, model.factor_covariance_ = robust_covariances(fit.lattice.best.mode, data)
     model.coefficients_ = CovariateEffects(
         design, beta, covariance, robust, jackknife, rows[last_rows(panel)]
     )
@@ -72,8 +76,11 @@ def _moments(draws: CurveDraws) -> tuple[Floats, Floats]:
     return mean, (off * draws.weights) @ off.T
 
 
-def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats]:
-    """Sandwich and jackknife covariances of the coefficients, (p, p) each."""
+def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats, Floats]:
+    """Sandwich and jackknife covariances of the coefficients, (p, p) each.
+
+    The third is the sandwich of the coefficients of factors, (r, r), without the prior's part.
+    """
     land = mode.landscape
     assert data.scale is not None
     at = land.derivatives(mode.x[:, None], np.array([mode.u]))
@@ -91,7 +98,8 @@ def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats]:
     leverage = np.minimum((scores * influence).sum(axis=0), _MOST_LEVERAGE)
     left_out = influence / (1.0 - leverage)
     jackknife = left_out @ left_out.T + from_prior
-    return robust[b, b] * scale, jackknife[b, b] * scale
+    of_factors = few * (influence[b.stop :] @ influence[b.stop :].T)
+    return robust[b, b] * scale, jackknife[b, b] * scale, of_factors
 
 
 def _prior_precision(mode: Mode) -> Floats:

@@ -45,12 +45,15 @@ class OverTime(Modulator):
         The covariate, or function of it, inside ``over_time()``.
     names : tuple of str
         Its columns in the regression, such as ``"arm[b]"``.
+    columns : tuple of int
+        Where they stand among the columns of the regression.
     units : (c,)
         Step of each column over which the log ratio deviates by ½.
     """
 
     label: str
     names: tuple[str, ...]
+    columns: tuple[int, ...]
     units: Floats
 
     name = "over_time"

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: letters of a month or weekday on the axis
 _SHORT = 3
+#: points of a curve
+_POINTS = 100
 
 
 def plot_season(model: FactorModel, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
@@ -41,6 +43,33 @@ def plot_season(model: FactorModel, ax: Axes | None = None, *, level: float = 0.
     ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     ax.minorticks_off()
     plain_axes(ax, "", "factor of the rate")
+    return ax
+
+
+def plot_ratio(
+    model: FactorModel, name: str, ax: Axes | None = None, *, level: float = 0.95
+) -> Axes:
+    """Draw a rate ratio over time with its pointwise and its simultaneous band.
+
+    Parameters
+    ----------
+    model : fitted GP4C with ``over_time()`` in its formula
+    name : str
+        The covariate, or one of its columns.
+    ax : Axes, optional
+        Where to draw; a new figure if absent.
+    level : float
+        Level of the bands.
+    """
+    ax, look = axes_or_new(ax), style(0)
+    times = np.linspace(*model.window_, _POINTS)
+    for kind, shade in (("simultaneous", 0.12), ("pointwise", 0.3)):
+        low, high = model.effect_over_time_band(name, times, level, kind)
+        ax.fill_between(times, low, high, color=tint(look.colour, shade), linewidth=0)
+    ax.plot(times, model.effect_over_time(name, times), color=look.colour)
+    ax.axhline(1, color=GREY, linewidth=1)
+    ax.set_yscale("log")
+    plain_axes(ax, f"time ({model.time_unit_})" if model.time_unit_ else "time", "rate ratio")
     return ax
 
 

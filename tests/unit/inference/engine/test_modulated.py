@@ -22,7 +22,7 @@ def modulation(kind, window):
     """One sheet (a trend beside a season on the data's clock), or many."""
     if kind == "one sheet":
         return Modulation((TRENDS["loglinear"](window), Season(window, 13.25, 0.1, "year")))
-    over = OverTime("arm", ("arm[b]",), np.array([1.0]))
+    over = OverTime("arm", ("arm[b]",), (0,), np.array([1.0]))
     return Modulation((TRENDS["power"](window), Season(window, 13.25, -1.0, "year"), over))
 
 
