@@ -32,6 +32,7 @@ BENCHMARKS = (
     "mgcv_peer",
     "burst_calibration",
     "false_evidence",
+    "mixture",
 )
 
 
