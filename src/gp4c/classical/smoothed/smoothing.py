@@ -22,6 +22,7 @@ from scipy import sparse
 from scipy.special import ndtr
 
 from gp4c.classical.visit_cells import Floats, Indices
+from gp4c.model.quadrature import gauss_legendre
 
 _NODES = 12
 _PANEL_WIDTH = 0.5
@@ -35,7 +36,7 @@ _DENSE = 0.2
 #: pieces of a panel narrower than this, in half panels, are integrated by their middle
 _NARROW_PIECE = 1e-6
 
-_GAUSS_POINTS, _GAUSS_WEIGHTS = legendre.leggauss(_NODES)
+_GAUSS_POINTS, _GAUSS_WEIGHTS = gauss_legendre(_NODES)
 #: P_k(x_q) w_q, (12, 12), and k + ½
 _COEFFICIENTS = legendre.legvander(_GAUSS_POINTS, _NODES - 1).T * _GAUSS_WEIGHTS
 _HALF_ODD = np.arange(_NODES) + 0.5
