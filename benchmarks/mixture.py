@@ -34,8 +34,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from mixed_panels import WINDOW, courses, two_courses
 
 RESULTS = Path(__file__).parent / "results" / "mixture.json"
-#: what the results stand on
-FOLDERS = ("inference/variational", "estimators/mixtures")
+#: what the fits stand on
+FOLDERS = ("inference/variational",)
 N_SETS, N_SPLITS = 20, 3
 #: largest median of the relative L1 error, averaged over the two bases
 MOST_ERROR = 0.15

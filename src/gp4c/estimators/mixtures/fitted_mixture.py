@@ -37,8 +37,9 @@ Floats = NDArray[np.float64]
 Band = tuple[Numbers, Numbers]
 
 BASIS_WEIGHTS = BasisWeights()
-#: draws behind the score of new subjects: each costs as much as there are points in the law
-NEW_SUBJECT_DRAWS = 1000
+#: draws behind the score of new subjects, each of which costs as much as the law has points; fewer
+#: where all of them together would be more numbers than this
+NEW_SUBJECT_DRAWS, FEWEST_DRAWS, _ALL_NUMBERS = 1000, 200, 100_000_000
 #: where the plots are: reporting stands after estimators in the house
 _FIGURES = "gp4c.reporting.figures.mixture_plots"
 #: most numbers held at once while scoring
@@ -207,7 +208,7 @@ class FittedMixture(GaussianProcessModel):
             False: the protocol of the paper's Table 4, which refits the weights to the scored
             subjects' own counts. That is not a prediction, and favours more bases always.
         n_draws : int, optional
-            Draws of the curves; default 1,000 for new subjects, else 4,000.
+            Draws of the curves; default 1,000 for new subjects (200 for large panels), else 4,000.
         """
         return self.score_with_error(
             panel, joint=joint, constant=constant, new_subjects=new_subjects, n_draws=n_draws
@@ -243,7 +244,7 @@ class FittedMixture(GaussianProcessModel):
     ) -> Floats:
         """ln p(counts of subject k | curves s), (S, K), so many draws at a time."""
         rows, rng = self._rows(panel), np.random.default_rng(self._seed(None))
-        size = n_draws or (NEW_SUBJECT_DRAWS if new_subjects else SCORE_DRAWS)
+        size = n_draws or (self._new_draws(panel) if new_subjects else SCORE_DRAWS)
         chunk = max(1, _SCORE_CHUNK // max(panel.n_intervals * self.weights_.shape[1], 1))
         parts = []
         with one_blas_thread():
@@ -255,6 +256,11 @@ class FittedMixture(GaussianProcessModel):
                     else rows.refitted_draws(n, rng)
                 )
         return np.concatenate(parts)
+
+    def _new_draws(self, panel: PanelCounts) -> int:
+        """Draws that score new subjects in a few seconds."""
+        each = panel.n_intervals * len(self.law_masses_)
+        return int(np.clip(_ALL_NUMBERS // each, FEWEST_DRAWS, NEW_SUBJECT_DRAWS))
 
     # -- helpers ------------------------------------------------------------------------------
 
