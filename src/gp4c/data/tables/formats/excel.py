@@ -32,6 +32,8 @@ _CELL = re.compile(rb'<(?:\w+:)?c\b[^>]*?\br="([A-Z]{1,3})(\d{1,7})"')
 _OPEN_CELL = re.compile(rb"<table:table-(row|cell)\b([^>]*)>")
 _REPEATED = re.compile(rb'number-(?:columns|rows)-repeated="(\d{1,12})"')
 _CHUNK = 1 << 20
+#: sheets shrink to a tenth or so when they are packed; beyond both of these they are no sheets
+_LARGEST_RATIO, _HARMLESS = 100, 50_000_000
 
 
 class Workbook(FileFormat):
@@ -88,6 +90,7 @@ def check_archive(file: TableFile) -> None:
                 with archive.open(name) as packed:
                     while part := packed.read(_CHUNK):
                         unpacked += len(part)
+                        _check_ratio(file, unpacked)
                         spanned.see(part)
                         check_room(
                             file.shown, _PER_UNPACKED * unpacked + _PER_SPANNED * spanned.cells
@@ -96,6 +99,15 @@ def check_archive(file: TableFile) -> None:
         raise PanelDataError(f"{file.shown} is damaged: {error}") from None
     except RuntimeError:  # zipfile's word for a file that needs a password
         raise PanelDataError(f"{file.shown} is protected by a password; save it without") from None
+
+
+def _check_ratio(file: TableFile, unpacked: int) -> None:
+    """Refuse an archive that unpacks to far more than a spreadsheet would write."""
+    if unpacked > max(_LARGEST_RATIO * len(file.data), _HARMLESS):
+        raise PanelDataError(
+            f"{file.shown} unpacks to more than {_LARGEST_RATIO} times its size, which no "
+            "spreadsheet writes; save the table anew, as .xlsx or CSV"
+        )
 
 
 class _Span:

@@ -62,10 +62,9 @@ class StatisticalFile(FileFormat):
             parsed: tuple[Any, Any] = read(
                 io.BytesIO(file.data), encoding=choice.encoding, **options
             )
-        except (
-            pyreadstat.ReadstatError, pyreadstat.PyreadstatError,
-            ValueError, OverflowError, KeyError, UnicodeError, OSError,
-        ) as error:  # fmt: skip
+        except MemoryError:
+            raise
+        except Exception as error:  # a spoilt file can upset the library in any way
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise PanelDataError(
                 f"{file.shown} is not readable as {self.title}: {reason}"

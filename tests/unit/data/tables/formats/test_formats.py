@@ -8,6 +8,7 @@ import gzip
 import io
 import json
 import sqlite3
+import zipfile
 
 import duckdb
 import numpy as np
@@ -284,4 +285,24 @@ def test_a_package_that_is_not_there_is_named_with_its_extra(module, name, tmp_p
     WRITERS[name](path)
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(MissingExtraError, match=r"cannot be read without .* 'gp4c\[files\]'"):
+        gp4c.read_panel(path)
+
+
+def test_a_workbook_that_unpacks_to_far_more_than_its_size_is_refused():
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/sheet1.xml", b"<row/>" * 10_000_000)
+    packed.seek(0)
+    assert "unpacks to more than 100 times its size" in message_of(packed)
+
+
+def test_headers_that_promise_more_rows_than_there_are(tmp_path):
+    frame = pd.DataFrame({"id": [1.0], "from": [0.0], "to": [1.0], "n": [1.0]})
+    path = tmp_path / "a.dta"
+    pyreadstat.write_dta(frame, path)
+    data = path.read_bytes()
+    place = data.find(b"<N>") + 3
+    path.write_bytes(data[:place] + (2**40).to_bytes(8, "little") + data[place + 8 :])
+    with pytest.raises((PanelDataError, NotEnoughMemoryError)):
         gp4c.read_panel(path)
