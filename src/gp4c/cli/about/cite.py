@@ -8,7 +8,7 @@ import typer
 def cite() -> None:
     """Print BibTeX entries for the paper and for this version of the software.
 
-    Example: gp4c cite >> references.bib
+    Example: gp4c cite
     """
     from gp4c.reporting.page.report_method import citation
 
