@@ -45,6 +45,8 @@ class Tab:
         self._fitted: reactive.Value[Analysis | None] = reactive.Value(None)
         self._task: asyncio.Task[None] | None = None
         self._pause: asyncio.Task[None] | None = None
+        self._columns: tuple[str, ...] = ()
+        self._covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
         connection.on_ended(session.close)
         self._serve_inputs()
         self._serve_outputs(output)
@@ -220,20 +222,27 @@ class Tab:
             yield self._session.bundle(kind).content()
 
     def _update_fields(self, look: Look, is_new: bool) -> None:
-        """Offer the columns of the table, and show what each is taken for."""
-        with reactive.isolate():
-            if not is_new and self._reading() != look.reading:
-                return  # the user has gone on
-            by, covariates = self._input.by(), list(self._input.covariates())
-        if look.columns:
+        """Offer the columns of the table, and show what each is taken for.
+
+        Only what is new is sent: an answer that comes late must not undo the user's next choice.
+        """
+        columns = tuple(name for name, _ in look.columns)
+        if columns and (is_new or columns != self._columns):
             self._update_columns(look)
+        covariates = (look.groups, look.covariates)
+        if is_new or (not look.problems and covariates != self._covariates):
+            self._update_covariates(look)
+            self._covariates = covariates
+        self._columns = columns
+
+    def _update_covariates(self, look: Look) -> None:
+        with reactive.isolate():
+            by, chosen = self._input.by(), list(self._input.covariates())
         names = {name: name for name in look.groups}
-        ui.update_select("by", choices={"": "no groups", **names},
-                         selected=by if by in names else "")  # fmt: skip
-        ui.update_checkbox_group(
-            "covariates", choices=list(look.covariates),
-            selected=[name for name in covariates if name in look.covariates],
-        )  # fmt: skip
+        selected = by if by in names else ""
+        ui.update_select("by", choices={"": "no groups", **names}, selected=selected)
+        kept = [name for name in chosen if name in look.covariates]
+        ui.update_checkbox_group("covariates", choices=list(look.covariates), selected=kept)
 
     def _update_columns(self, look: Look) -> None:
         reading, columns = look.reading, {name: name for name, _ in look.columns}
