@@ -23,7 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.analysis.groups.bin_scores import SubjectScores, subject_scores
-from gp4c.analysis.groups.contrasts import column_statistics, joint_watch, score_statistics
+from gp4c.analysis.groups.contrasts import (
+    column_statistics,
+    joint_watch,
+    score_statistics,
+    taken_out,
+)
 from gp4c.analysis.groups.labellings import (
     cell_table,
     every_labelling,
@@ -109,20 +114,20 @@ def statistics(
     """
     number = int(groups.max()) + 1 if n_groups is None else n_groups
     chunk = max(1, _CHUNK // max(groups.shape[1] * number, 1))
-    parts = []
+    weights = None if part == "curve" else scores.time_weights("even" if part == "level" else part)
+    taken, parts = taken_out(scores, weights), []
     for first in range(0, len(groups), chunk):
         some = groups[first : first + chunk]
-        if part == "curve":
+        if weights is None:
             each = column_statistics(
-                scores.so_far, scores.expected_so_far, scores.strata, some, number
+                scores.so_far, scores.expected_so_far, scores.strata, some, number, taken
             )
             time = joint_watch(scores.watched, scores.strata, some, number)
             parts.append((each * time).sum(axis=1) / np.maximum(time.sum(axis=1), 1e-300))
             continue
-        weights = scores.time_weights("even" if part == "level" else part)
         parts.append(score_statistics(
             scores.residual, scores.exposure, weights, scores.strata, some, number, trend,
-            scores.poisson if at_least_poisson else None,
+            scores.poisson if at_least_poisson else None, taken,
         ))  # fmt: skip
     return np.concatenate(parts)
 

@@ -11,18 +11,18 @@ weights c_k = 1 / (1 + v R_k): of those who were watched long, v tells how alike
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gp4c.analysis.groups.null_regression import CovariateScores, NullFit, fit_null, information
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 #: most time bins, and events per bin below which there are fewer
 MAX_BINS, EVENTS_PER_BIN = 10, 10
-#: EM stops early: scores are centred by the groups' shares, and any pooled rate is valid
-_EM_STEPS, _EM_TOL = 100, 1e-5
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,8 @@ class SubjectScores:
         Variance that the residuals would have if counts were Poisson: the least there is.
     frailty_variance : float
         Moment estimate v behind the weights c_k = 1 / (1 + v R_k).
+    covariates : CovariateScores, optional
+        Of an adjusted comparison, whose exposures have exp(βᵀz) in them.
     """
 
     edges: Floats
@@ -59,6 +61,7 @@ class SubjectScores:
     watched: Floats
     poisson: Floats
     frailty_variance: float
+    covariates: CovariateScores | None = None
 
     def time_weights(self, when: str) -> Floats:
         """Weights w_b: 1, or from 1 to 0 ("early"), 0 to 1 ("late"), −1 to 1 ("crossing").
@@ -81,6 +84,7 @@ def subject_scores(
     subject: Indices,
     n_subjects: int,
     strata: Indices | None = None,
+    z: Floats | None = None,
 ) -> SubjectScores:
     """Residuals of subjects under the pooled rate of their stratum; nothing here knows of groups.
 
@@ -90,50 +94,79 @@ def subject_scores(
         Rows of a panel.
     strata : (K,), optional
         Stratum of each subject, 0 … S − 1; one for all by default.
+    z : (N, p), optional
+        Covariates of the rows, whose effect on the rate is estimated and taken out.
     """
     strata = np.zeros(n_subjects, dtype=np.intp) if strata is None else strata
+    z = np.zeros((len(count), 0)) if z is None else z
     edges = time_bins(start, stop, count)
     overlap = np.minimum(stop[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1])
     overlap = np.maximum(overlap, 0.0)
     at_risk = exposure[:, None] * overlap
     weights: Floats = np.ones(n_subjects)
     totals = np.bincount(subject, count, n_subjects).astype(np.float64)
-    variance, rate = 0.0, None
+    variance, null = 0.0, None
     for _ in range(2):  # weights need a rate, the final rate needs the weights
-        rate = _stratum_rates(at_risk, count, weights[subject], strata[subject], rate)
-        mass = at_risk * rate[strata[subject]]
-        expected = np.bincount(subject, mass.sum(axis=1), n_subjects).astype(np.float64)
+        null = fit_null(at_risk, count, weights[subject], strata[subject], z, null)
+        expected = np.bincount(subject, null.mass.sum(axis=1), n_subjects).astype(np.float64)
         variance = frailty_variance(totals, expected)
         weights = 1.0 / (1.0 + variance * expected)
-    rate = _stratum_rates(at_risk, count, weights[subject], strata[subject], rate)
-    mass = at_risk * rate[strata[subject]]
-    total = mass.sum(axis=1)
+    null = fit_null(at_risk, count, weights[subject], strata[subject], z, null)
+    total = null.mass.sum(axis=1)
     ratio = np.divide(count, total, out=np.ones_like(total), where=total > 0)
-    residual = _by_subject((ratio - 1.0)[:, None] * mass, subject, n_subjects)
+    residual = _by_subject((ratio - 1.0)[:, None] * null.mass, subject, n_subjects)
     watched = _by_subject(overlap, subject, n_subjects)
-    expected_in_bins = _by_subject(mass, subject, n_subjects)
-    so_far, expected_so_far = _so_far(
-        residual, expected_in_bins,
-        np.minimum(watched / np.diff(edges), 1.0), strata, variance,
-    )  # fmt: skip
-    return SubjectScores(
-        edges, strata, rate, weights[:, None] * residual,
+    expected_in_bins = _by_subject(null.mass, subject, n_subjects)
+    seen = np.minimum(watched / np.diff(edges), 1.0)
+    so_far, expected_so_far = _so_far(residual, expected_in_bins, seen, strata, variance)
+    if z.shape[1]:
+        at_risk = at_risk * np.exp(z @ null.beta)[:, None]
+    found = SubjectScores(
+        edges, strata, null.rate, weights[:, None] * residual,
         weights[:, None] * _by_subject(at_risk, subject, n_subjects),
         so_far, expected_so_far, watched,
         weights[:, None] ** 2 * expected_in_bins, variance,
     )  # fmt: skip
+    if not z.shape[1]:
+        return found
+    taken = _covariate_scores(null, z, (ratio - 1.0)[:, None] * null.mass, subject, weights, found)
+    return replace(found, covariates=taken)
 
 
-def _stratum_rates(
-    at_risk: Floats, count: Floats, weights: Floats, stratum: Indices, rate: Floats | None
-) -> Floats:
-    """Pooled rate of each stratum on the bins, (S, B)."""
-    found = []
-    for s in range(int(stratum.max()) + 1):
-        rows = stratum == s
-        begin = None if rate is None else rate[s]
-        found.append(pooled_rate(at_risk[rows], count[rows], weights[rows], begin))
-    return np.array(found)
+def _covariate_scores(
+    null: NullFit, z: Floats, residual: Floats, subject: Indices, weights: Floats,
+    scores: SubjectScores,
+) -> CovariateScores:  # fmt: skip
+    """What β̂ adds to the groups' scores; `residual` (N, B) is that of the rows."""
+    n_subjects, strata = len(weights), scores.strata
+    mean, inverse = information(null.mass, weights[subject], strata[subject], z)
+    parts = [
+        (
+            _by_subject(residual * off, subject, n_subjects),
+            _by_subject(null.mass * off, subject, n_subjects),
+        )
+        for off in (z[:, [j]] - mean[strata[subject], :, j] for j in range(z.shape[1]))
+    ]
+    score = weights[:, None] * np.stack([one.sum(axis=1) for one, _ in parts], axis=-1)
+    slope = np.stack([each for _, each in parts], axis=-1)
+    return CovariateScores(
+        null.beta, score, weights[:, None, None] * slope,
+        _slope_so_far(slope, _by_subject(null.mass, subject, n_subjects), scores), inverse,
+    )  # fmt: skip
+
+
+def _slope_so_far(slope: Floats, expected: Floats, scores: SubjectScores) -> Floats:
+    """Minus the derivative by β of the residuals so far, (K, B, p), whose level follows β too."""
+    plain = np.cumsum(expected, axis=1)
+    mean = scores.expected_so_far
+    weight = np.divide(mean, plain, out=np.zeros_like(mean), where=plain > 0)
+    moved = weight[:, :, None] * np.cumsum(slope, axis=1)
+    shape = (int(scores.strata.max()) + 1, *moved.shape[1:])
+    sums, total = np.zeros(shape), np.zeros(shape[:2])
+    np.add.at(sums, scores.strata, moved)
+    np.add.at(total, scores.strata, mean)
+    level = sums / np.where(total > 0, total, 1.0)[:, :, None]
+    return np.asarray(moved - level[scores.strata] * mean[:, :, None])
 
 
 def _so_far(
@@ -172,38 +205,6 @@ def time_bins(start: Floats, stop: Floats, count: Floats) -> Floats:
         return points[[0, -1]]
     inner = np.interp(np.arange(1, n_bins) / n_bins * events[-1], events, points)
     return np.unique(np.concatenate([points[:1], inner, points[-1:]]))
-
-
-def pooled_rate(
-    at_risk: Floats, count: Floats, weights: Floats, rate: Floats | None = None
-) -> Floats:
-    """Weighted maximum-likelihood rate on bins from counts of intervals that span several.
-
-    EM: events of an interval are spread in proportion to rate · exposed time.
-
-    Parameters
-    ----------
-    at_risk : (N, B)
-        Exposed time of each row in each bin.
-    count, weights : (N,)
-    rate : (B,), optional
-        Where to start.
-    """
-    time = weights @ at_risk
-    seen = time > 0
-    events = weights * count
-    if rate is None:
-        rate = np.where(seen, events.sum() / max(time.sum(), 1e-300), 0.0)
-    rows = count > 0
-    inside, events = at_risk[rows], events[rows]
-    for _ in range(_EM_STEPS):
-        share = (events / (inside @ rate)) @ inside
-        new = np.where(seen, rate * share / np.where(seen, time, 1.0), 0.0)
-        change = np.abs(new - rate).max(initial=0.0)
-        rate = new
-        if change <= _EM_TOL * rate.max(initial=0.0):
-            break
-    return np.asarray(rate)
 
 
 def frailty_variance(totals: Floats, expected: Floats) -> float:

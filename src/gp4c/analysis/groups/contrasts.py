@@ -10,12 +10,19 @@ one stratum has the score
 Scores and their covariances :math:`V_{gh} = \sum_k \psi_{kg} \psi_{kh}` add up over strata; the
 statistic is Uᵀ V⁺ U. Multiplied out, everything is a product of the matrix of memberships with
 few columns, so that ten thousand labellings take milliseconds.
+
+Adjusted for covariates, ψ_kg loses Γ_gᵀ s_k (:mod:`gp4c.analysis.groups.null_regression`), Γ_g being
+a sum over the members of the group too.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+
+from gp4c.analysis.groups.bin_scores import SubjectScores
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -27,6 +34,29 @@ _SMALL = 1e-10
 _ROUNDING = 1e-12
 
 
+@dataclass(frozen=True)
+class Taken:
+    """What covariates take out of scores: Γ_gᵀ s_k, Γ_g the sum of `drift` over the group.
+
+    Attributes
+    ----------
+    drift : (K, p), or (K, B, p) for columns by themselves
+    score : (K, p)
+        s of each subject.
+    """
+
+    drift: Floats
+    score: Floats
+
+
+def taken_out(scores: SubjectScores, weights: Floats | None) -> Taken | None:
+    """What covariates take out of scores with weights over time, or (None) of numbers so far."""
+    known = scores.covariates
+    if known is None:
+        return None
+    return Taken(known.drift_so_far if weights is None else known.drift(weights), known.score)
+
+
 def score_statistics(
     residual: Floats,
     exposure: Floats,
@@ -36,6 +66,7 @@ def score_statistics(
     n_groups: int,
     trend: Floats | None = None,
     least: Floats | None = None,
+    taken: Taken | None = None,
 ) -> Floats:
     """Uᵀ V⁺ U of each labelling, (P,).
 
@@ -48,8 +79,12 @@ def score_statistics(
         Scores x of the groups: the statistic of Σ_g x_g U_g alone, (xᵀU)² / xᵀVx.
     least : (K, B), optional
         Variances of the residuals, such as Poisson's, below which xᵀVx does not fall.
+    taken : Taken, optional
+        What covariates take out.
     """
-    total, covariance = score_moments(residual, exposure, weights, strata, labels, n_groups)
+    total, covariance = score_moments(
+        residual, exposure, weights, strata, labels, n_groups, taken
+    )
     size = (np.abs(residual * weights).sum(axis=1) ** 2).sum()
     if trend is None:
         return _form(total, covariance, np.asarray(size))
@@ -68,11 +103,14 @@ def score_moments(
     strata: Indices,
     labels: Labels,
     n_groups: int,
+    taken: Taken | None = None,
 ) -> tuple[Floats, Floats]:
     """U (P, G − 1) and V (P, G − 1, G − 1) of each labelling."""
     weighted = residual * weights
     q = n_groups - 1
     total, covariance = np.zeros((len(labels), q)), np.zeros((len(labels), q, q))
+    n_taken = 0 if taken is None else taken.score.shape[1]
+    with_score = np.zeros((len(labels), q, n_taken))  # Σ_k ψ_kg s_k before anything is taken
     for stratum in np.unique(strata):
         some = np.flatnonzero(strata == stratum)
         part, summed = weighted[some], weighted[some].sum(axis=1)
@@ -83,25 +121,56 @@ def score_moments(
         for g, (member, mean) in enumerate(zip(members, means, strict=True)):
             total[:, g] += member @ summed - mean @ part.sum(axis=0)
             covariance[:, g, g] += member @ summed**2
+            if taken is not None:
+                mine = taken.score[some]
+                with_score[:, g] += member @ (summed[:, None] * mine) - mean @ (part.T @ mine)
             for h in range(q):
                 covariance[:, g, h] -= (crossed[g] * means[h] + crossed[h] * mean).sum(axis=1)
                 covariance[:, g, h] += ((mean @ outer) * means[h]).sum(axis=1)
-    return total, covariance
+    if taken is None:
+        return total, covariance
+    gamma = np.stack([(labels == g).astype(float) @ taken.drift for g in range(q)], axis=1)
+    return _without(total, covariance, with_score, gamma, taken.score)
+
+
+def _without(
+    total: Floats, covariance: Floats, with_score: Floats, gamma: Floats, score: Floats
+) -> tuple[Floats, Floats]:
+    """U and V after Γ_gᵀ s_k is taken from ψ_kg; `with_score` and `gamma` are (..., G − 1, p)."""
+    both = np.einsum("...gp,...hp->...gh", with_score, gamma)
+    square = np.einsum("...gp,pq,...hq->...gh", gamma, score.T @ score, gamma, optimize=True)
+    less = covariance - both - np.swapaxes(both, -1, -2) + square
+    return total - gamma @ score.sum(axis=0), less
 
 
 def column_statistics(
-    residual: Floats, exposure: Floats, strata: Indices, labels: Labels, n_groups: int
+    residual: Floats,
+    exposure: Floats,
+    strata: Indices,
+    labels: Labels,
+    n_groups: int,
+    taken: Taken | None = None,
 ) -> Floats:
     """Uᵀ V⁺ U of each column by itself, (P, B)."""
     q, n_columns = n_groups - 1, residual.shape[1]
     total = np.zeros((len(labels), n_columns, q))
+    n_taken = 0 if taken is None else taken.score.shape[1]
+    with_score = np.zeros((len(labels), n_columns, q, n_taken))
     for stratum in np.unique(strata):
         some = np.flatnonzero(strata == stratum)
         part, share = residual[some], _shares(exposure[some])
         for g in range(q):
             member = (labels[:, some] == g).astype(np.float64)
             total[:, :, g] += member @ part - (member @ share) * part.sum(axis=0)
+            for j in range(n_taken):
+                each = part * taken.score[some, j][:, None]  # type: ignore[union-attr]
+                with_score[:, :, g, j] += member @ each - (member @ share) * each.sum(axis=0)
     covariance = _column_covariance(residual**2, exposure, strata, labels, n_groups)
+    if taken is not None:
+        gamma = np.stack(
+            [np.tensordot((labels == g).astype(float), taken.drift, 1) for g in range(q)], axis=2
+        )
+        total, covariance = _without(total, covariance, with_score, gamma, taken.score)
     return _form(total, covariance, (residual**2).sum(axis=0))
 
 

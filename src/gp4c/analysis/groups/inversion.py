@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.analysis.groups.bin_scores import SubjectScores, subject_scores
-from gp4c.analysis.groups.contrasts import score_moments, score_statistics
+from gp4c.analysis.groups.contrasts import score_moments, score_statistics, taken_out
 from gp4c.analysis.permutation import permutation_test
 
 Floats = NDArray[np.float64]
@@ -45,6 +45,8 @@ class ShiftedTest:
     when : {"even", "early", "late"}
     is_trend : bool
         Whether the statistic looks in this direction alone.
+    z : (N, p), optional
+        Covariates of the rows; their effects are estimated anew at each δ.
     """
 
     rows: tuple[Floats, Floats, Floats, Floats, Indices]
@@ -56,6 +58,7 @@ class ShiftedTest:
     is_trend: bool = False
     n_permutations: int = 9999
     seed: int = 0
+    z: Floats | None = None
 
     def p_value(self, delta: float) -> float:
         """The p-value of the log ratio δ."""
@@ -78,17 +81,19 @@ class ShiftedTest:
     def score(self, delta: float) -> float:
         """xᵀU at δ: positive where δ is too small."""
         at = self._scores(delta)
+        weights = at.time_weights(self.when)
         total, _ = score_moments(
-            at.residual, at.exposure, at.time_weights(self.when), at.strata, self.groups[None],
-            len(self.direction),
+            at.residual, at.exposure, weights, at.strata, self.groups[None], len(self.direction),
+            taken_out(at, weights),
         )  # fmt: skip
         return float(total[0] @ (self.direction[:-1] - self.direction[-1]))
 
     def _statistic(self, delta: float) -> float:
         at = self._scores(delta)
+        weights = at.time_weights(self.when)
         found = score_statistics(
-            at.residual, at.exposure, at.time_weights(self.when), at.strata, self.groups[None],
-            len(self.direction), self.direction, at.poisson,
+            at.residual, at.exposure, weights, at.strata, self.groups[None], len(self.direction),
+            self.direction, at.poisson, taken_out(at, weights),
         )  # fmt: skip
         return float(found[0])
 
@@ -126,8 +131,9 @@ class ShiftedTest:
         start, stop, count, exposure, subject = self.rows
         factor = np.exp(delta * (self.direction - self.direction[0]))[self.groups]
         return subject_scores(
-            start, stop, count, exposure * factor[subject], subject, len(self.groups), self.strata
-        )
+            start, stop, count, exposure * factor[subject], subject, len(self.groups), self.strata,
+            self.z,
+        )  # fmt: skip
 
 
 def _end(kept: Callable[[float], bool], centre: float, sign: float, unit: float) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.analysis.groups.adjustment import Adjustment, read_adjustment
 from gp4c.analysis.groups.bin_scores import subject_scores
 from gp4c.analysis.groups.group_columns import (
     Column,
@@ -56,6 +57,7 @@ class PanelTest:
     scores: Floats | None = None
     n_permutations: int = 9999
     seed: int = 0
+    adjustment: Adjustment | None = None
     _known: dict[tuple[float, ...], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -70,6 +72,7 @@ class PanelTest:
         test: str = "level",
         weights: str = "even",
         scores: Mapping[Hashable, float] | None = None,
+        formula: str | None = None,
         n_permutations: int = 9999,
         random_state: int = 0,
     ) -> PanelTest:
@@ -96,6 +99,7 @@ class PanelTest:
             trend_scores(groups, scores) if test == "trend" else None,
             n_permutations,
             random_state,
+            read_adjustment(panel, formula, by),
         )
         found._check_blocks()
         return found
@@ -158,7 +162,7 @@ class PanelTest:
 
     def _run(self, members: Indices) -> PermutationTest:
         rows, groups, strata, blocks = self._ordered(members)
-        scores = subject_scores(*rows, len(groups), strata)
+        scores = subject_scores(*rows, len(groups), strata, self._covariates(members))
         everybody = len(members) == self.panel.n_subjects
         kind = self.kind if everybody or self.kind != "trend" else "level"
         return permutation_test(
@@ -172,8 +176,12 @@ class PanelTest:
         rows, groups, strata, blocks = self._ordered(members)
         return ShiftedTest(
             rows, groups, strata, blocks, direction, self.weights, is_trend, self.n_permutations,
-            self.seed,
+            self.seed, self._covariates(members),
         )  # fmt: skip
+
+    def _covariates(self, members: Indices) -> Floats | None:
+        """Covariates of the rows of some subjects."""
+        return None if self.adjustment is None else self.adjustment.of(self.panel, members)
 
     def _ordered(
         self, members: Indices

@@ -107,6 +107,16 @@ def parse_formula(text: str) -> Parsed:
     return Parsed(formula, tuple(names), frozenset(categories))
 
 
+def drop_column(text: str, column: str) -> tuple[str | None, list[str]]:
+    """A formula without the terms that read a column, None if nothing is left; and those terms."""
+    kept, dropped = [], []
+    for term in parse_formula(text).formula:
+        names = [name for factor in term.factors for name in _columns_of(factor, text)]
+        if names:
+            (dropped if column in names else kept).append(str(term))
+    return " + ".join(kept) or None, dropped
+
+
 def _reason(error: BaseException) -> str:
     """First sentence of another library's message, without its colours."""
     plain = re.sub(r"\x1b\[[0-9;]*m|[⧛⧚]", "", str(error)).strip()

@@ -8,10 +8,10 @@ from scipy import stats
 from classical_panels import random_panel
 from gp4c.analysis.groups.bin_scores import (
     frailty_variance,
-    pooled_rate,
     subject_scores,
     time_bins,
 )
+from gp4c.analysis.groups.null_regression import pooled_rate
 from gp4c.analysis.permutation import statistics
 
 

@@ -1,0 +1,79 @@
+"""The covariates that a comparison of groups is adjusted for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gp4c.data.formulas.covariate_rows import design_rows, learn_design
+from gp4c.data.formulas.formula import FormulaDesign, drop_column
+from gp4c.estimators.regression.estimable import check_estimable
+
+if TYPE_CHECKING:
+    from gp4c.analysis.groups.group_columns import Column
+    from gp4c.data.panel import PanelCounts
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Adjustment:
+    """A formula of covariates beside the groups, learned from everybody.
+
+    Attributes
+    ----------
+    formula : str
+        Without the groups.
+    design : FormulaDesign
+        Columns of the regression, centred at their average over all subjects.
+    rows : (n_intervals, p)
+        Their values in the rows of the panel.
+    note : str
+        What was taken out of the formula; empty if nothing was.
+    """
+
+    formula: str
+    design: FormulaDesign
+    rows: Floats
+    note: str = ""
+
+    def of(self, panel: PanelCounts, members: NDArray[np.intp]) -> Floats:
+        """Rows of some subjects, in the order of ``panel[members]``."""
+        return self.rows[np.isin(panel.subject_index, members)]
+
+
+def read_adjustment(panel: PanelCounts, formula: str | None, by: str) -> Adjustment | None:
+    """Learn a formula from a panel; None if it has nothing beside the groups."""
+    kept, left_out = (None, []) if formula is None else drop_column(formula, by)
+    if kept is None:
+        return None
+    design, _ = learn_design(panel, kept)
+    rows = design_rows(design, panel)
+    check_estimable(panel, rows, design)
+    return Adjustment(kept, design, rows, _note(by, left_out))
+
+
+def _note(by: str, left_out: list[str]) -> str:
+    if not left_out:
+        return ""
+    text = f"{by!r} makes the groups and was taken out of the formula"
+    mixed = [term for term in left_out if ":" in term]
+    if not mixed:
+        return f"{text}; the groups are compared at equal covariates."
+    return (
+        f"{text}, and so was {', '.join(map(repr, mixed))}: the adjusted ratio is one for everybody. "
+        "The curves of the groups have coefficients of their own, so that the standardised curves "
+        "have the interaction in them."
+    )
+
+
+def with_groups(panel: PanelCounts, groups: Column) -> PanelCounts:
+    """The panel with the groups as a category, the reference first."""
+    import pandas as pd
+
+    category = pd.Categorical.from_codes(groups.codes, categories=pd.Index(groups.levels))
+    table = panel.covariates.assign(**{groups.name: category})
+    return panel._like(_covariates=table)
