@@ -20,6 +20,7 @@ BENCHMARKS = (
     "classical",
     "heldout",
     "permutation_size",
+    "adjusted_comparison",
     "power_check",
     "covariate_coverage",
     "forecast_pit",

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gp4c.analysis.comparison import Comparison
 from gp4c.analysis.groups.hypotheses import weigh_hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
+from gp4c.analysis.groups.regression_ratios import group_formula, with_groups
+from gp4c.data.formulas.covariate_rows import complete_rows
+from gp4c.estimators.gp4c import GP4C
+from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
+    from gp4c.analysis.groups.adjustment import Adjustment
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.gp_base import GaussianProcessModel
+    from gp4c.estimators.regression.engine_regression import SharedDesign
 
 #: rows up to which the factor model is fitted
 MOST_ROWS = 20_000
@@ -19,10 +26,11 @@ MOST_ROWS = 20_000
 def compare(
     panel: PanelCounts,
     by: str,
-    model: Any = None,
+    model: GaussianProcessModel | None = None,
     *,
     strata: str | None = None,
     blocks: str | None = None,
+    formula: str | None = None,
     reference: Hashable | None = None,
     test: str = "level",
     weights: str = "even",
@@ -45,6 +53,10 @@ def compare(
     strata, blocks : str, optional
         Covariates of the subjects within which the test permutes. Each stratum (a centre) has its
         own pooled rate; blocks (of a randomisation) only keep labels together.
+    formula : str, optional
+        Covariates to adjust for, such as ``"age + log(baseline)"``. The test takes their part out
+        of its scores, every fit has them, and a regression gives the ratio at equal covariates
+        (:meth:`Comparison.adjusted`). Default: the formula of `model`.
     reference : level of `by`, optional
         The group that the others are compared with; default the first in natural order, in which
         "5 mg" comes before "10 mg".
@@ -94,51 +106,81 @@ def compare(
     True
     """
     say = progress or (lambda text: None)
+    estimator = GP4C() if model is None else model
+    panel, formula = _with_formula(estimator, panel, formula)
     say("permuting subjects")
     tested = PanelTest.of(
         panel, by, strata=strata, blocks=blocks, reference=reference, test=test, weights=weights,
-        scores=scores, n_permutations=n_permutations, random_state=random_state,
+        scores=scores, formula=formula, n_permutations=n_permutations, random_state=random_state,
     )  # fmt: skip
-    groups, codes = tested.groups.levels, tested.groups.codes
-    estimator = _default_model() if model is None else model
+    groups, codes, adjustment = tested.groups.levels, tested.groups.codes, tested.adjustment
+    shared = None if adjustment is None else adjustment.shared(panel)
     pooled = None
     if bayes_factor:
         say("fitting one curve for all groups")
-        pooled = _fit(estimator, panel)
+        pooled = _fit(estimator, panel, adjustment, shared)
     fits = {}
     for g, name in enumerate(groups):
         say(f"fitting {name} ({g + 1} of {len(groups)} groups)")
-        fits[name] = _fit(estimator, panel[codes == g])
+        fits[name] = _fit(estimator, panel[codes == g], adjustment, shared)
+    regression = None
+    if adjustment is not None:
+        say("fitting one shape with groups and covariates")
+        regression = _regression(estimator, tested, adjustment)
     refused = "" if pooled is None else _why_no_evidence(pooled, panel)
     hypotheses = None
-    if pooled is not None and not refused:
+    if isinstance(pooled, GP4C) and not refused:
         say("weighing one curve, one shape and separate curves")
-        hypotheses = weigh_hypotheses(pooled, list(fits.values()), panel, codes)
+        alone = [fit for fit in fits.values() if isinstance(fit, GP4C)]
+        hypotheses = weigh_hypotheses(pooled, alone, panel, codes, adjustment)
     return Comparison(
         panel, by, groups, fits, pooled, tested, hypotheses, random_state,
-        _notes(estimator, refused),
+        _notes(adjustment, formula, by, refused), regression,
     )  # fmt: skip
 
 
-def _default_model() -> Any:
-    from gp4c.estimators.gp4c import GP4C
+def _with_formula(
+    model: GaussianProcessModel, panel: PanelCounts, formula: str | None
+) -> tuple[PanelCounts, str | None]:
+    """The panel to compare and the formula, which the model may have brought."""
+    if not isinstance(model, GP4C):
+        if formula is not None:
+            raise PanelDataError(f"{type(model).__name__} has no covariates; compare with GP4C")
+        return panel, None
+    formula = model.formula if formula is None else formula
+    if formula is not None and model.missing == "drop":
+        panel = complete_rows(panel, formula)
+    return panel, formula
 
-    return GP4C()
 
-
-def _fit(model: Any, panel: PanelCounts) -> Any:
-    fresh = type(model)(**model.get_params()).fit(panel)
+def _fit(
+    model: GaussianProcessModel,
+    panel: PanelCounts,
+    adjustment: Adjustment | None,
+    shared: SharedDesign | None,
+) -> GaussianProcessModel:
+    """A fresh fit of the model, with the covariates that all fits have."""
+    fresh = type(model)().set_params(**model.get_params())
     if not fresh.has_posterior:
         raise TypeError(f"{type(model).__name__} gives no posterior; compare with GP4C")
-    return fresh
+    if not isinstance(fresh, GP4C):
+        return fresh.fit(panel)
+    fresh.formula = None if adjustment is None else adjustment.formula
+    return fresh.fit(panel, design=shared)
 
 
-def _why_no_evidence(pooled: Any, panel: PanelCounts) -> str:
+def _regression(model: GaussianProcessModel, tested: PanelTest, adjustment: Adjustment) -> GP4C:
+    """One shape with a factor for each group and the covariates."""
+    assert isinstance(model, GP4C)
+    fresh = type(model)().set_params(**model.get_params())
+    fresh.formula = group_formula(tested.groups.name, adjustment.formula)
+    return fresh.fit(with_groups(tested.panel, tested.groups))
+
+
+def _why_no_evidence(pooled: GaussianProcessModel, panel: PanelCounts) -> str:
     """Why the three accounts are not weighed, if they are not."""
     if not pooled.has_evidence:
         return "the model maximises its hyper-parameters"
-    if pooled.get_params().get("formula") is not None:
-        return "the model has covariates"
     if pooled.has_factors:
         return "the model has a trend or a season"
     if panel.n_intervals > MOST_ROWS:
@@ -146,11 +188,17 @@ def _why_no_evidence(pooled: Any, panel: PanelCounts) -> str:
     return ""
 
 
-def _notes(model: Any, refused: str) -> tuple[str, ...]:
-    notes = [f"No probabilities of one curve, one shape or separate curves: {refused}."]
-    if model.get_params().get("formula") is not None:
+def _notes(
+    adjustment: Adjustment | None, formula: str | None, by: str, refused: str
+) -> tuple[str, ...]:
+    notes = []
+    if adjustment is not None and adjustment.note:
+        notes.append(adjustment.note)
+    elif adjustment is None and formula is not None:
         notes.append(
-            "Each curve is that of its group's own average covariates: the groups are compared as "
-            "they are, not at equal covariates (for that, put the group into the formula)."
+            f"The formula {formula!r} has nothing but {by!r}, which makes the groups: nothing is "
+            "adjusted for."
         )
-    return tuple(notes if refused else notes[1:])
+    if refused:
+        notes.append(f"No probabilities of one curve, one shape or separate curves: {refused}.")
+    return tuple(notes)

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.analysis.comparison_words import summary_lines
+from gp4c.analysis.groups.contrast_answers import (
+    Asked,
+    ContrastAnswers,
+    Pair,
+    Question,
+    difference,
+    group_curves,
+    ratio,
+)
 from gp4c.analysis.groups.group_draws import CURVES, GroupDraws
 from gp4c.analysis.groups.holm import holm, holm_levels
 from gp4c.analysis.groups.hypotheses import NAMES, Hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
-from gp4c.data.checks import check_choice
+from gp4c.analysis.groups.regression_ratios import pair_ratios
 from gp4c.estimators.inputs import check_level
-from gp4c.exceptions import OutsideWindowError
 from gp4c.plain import printable
-from gp4c.posterior.quantiles import simultaneous_level
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,23 +36,14 @@ if TYPE_CHECKING:
 
     from gp4c.data.panel import PanelCounts
     from gp4c.data.summaries.table import Table
+    from gp4c.estimators.base import Numbers
+    from gp4c.estimators.gp4c import GP4C
+    from gp4c.estimators.gp_base import GaussianProcessModel
 
 Floats = NDArray[np.float64]
 
-#: times behind a simultaneous band
-BAND_POINTS = 60
 #: share of a group's subjects that must still be observed at the horizon
 STILL_OBSERVED = 0.25
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A question about two curves: how they are compared, which ones, under which account."""
-
-    how: Callable[[Floats, Floats], Floats]
-    curve: str
-    pair: Any
-    under: str
 
 
 @dataclass(frozen=True)
@@ -77,30 +75,32 @@ class Comparison:
         Ratio of rates of two groups under "factor".
     notes : tuple of str
         What to keep in mind.
+    regression : GP4C or None
+        Of a comparison with a formula: one shape with a factor for each group and the covariates,
+        from which :meth:`adjusted` has the ratios.
     """
 
     panel: PanelCounts = field(repr=False)
     by: str
-    groups: list[Any]
-    models: dict[Any, Any] = field(repr=False)
-    pooled: Any = field(repr=False)
+    groups: list[Hashable]
+    models: dict[Hashable, GaussianProcessModel] = field(repr=False)
+    pooled: GaussianProcessModel | None = field(repr=False)
     tested: PanelTest = field(repr=False)
     hypotheses: Hypotheses | None = field(repr=False, default=None)
     random_state: int = 0
     notes: tuple[str, ...] = ()
+    regression: GP4C | None = field(repr=False, default=None)
 
     # -- curves -----------------------------------------------------------------------------
 
-    def ratio(
-        self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
-    ) -> Any:
+    def ratio(self, t: ArrayLike, **question: Unpack[Question]) -> Numbers:
         """Posterior median of the ratio of curves at times t.
 
         Parameters
         ----------
-        under : {"curves", "factor", "same", "average"}
-            A curve for each group; one shape at different levels; one curve, whose ratio is 1; or
-            the three averaged with their probabilities.
+        t : float or array
+        **question
+            `curve`, `pair`, `under`, `at`: see :class:`Question`.
 
         Examples
         --------
@@ -109,12 +109,10 @@ class Comparison:
         >>> 0.2 < found.ratio(24.0, curve="cumulative") < 2
         True
         """
-        asked = Asked(_ratio, curve, pair, under)
-        return self._summary(t, asked, lambda x: np.median(x, axis=0))
+        asked = self._asked(ratio, question)
+        return self._answers.summary(t, asked, lambda x: np.asarray(np.median(x, axis=0)))
 
-    def difference(
-        self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
-    ) -> Any:
+    def difference(self, t: ArrayLike, **question: Unpack[Question]) -> Numbers:
         """Posterior mean of the difference of curves at times t; see :meth:`ratio`.
 
         Examples
@@ -124,19 +122,16 @@ class Comparison:
         >>> found.difference([12.0, 24.0]).shape
         (2,)
         """
-        asked = Asked(_difference, curve, pair, under)
-        return self._summary(t, asked, lambda x: x.mean(axis=0))
+        asked = self._asked(difference, question)
+        return self._answers.summary(t, asked, lambda x: np.asarray(x.mean(axis=0)))
 
     def ratio_band(
         self,
         t: ArrayLike,
         level: float = 0.95,
         kind: str = "pointwise",
-        *,
-        curve: str = "rate",
-        pair: Any = None,
-        under: str = "curves",
-    ) -> tuple[Any, Any]:
+        **question: Unpack[Question],
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of the ratio: (low, high), each shaped like `t`.
 
         Parameters
@@ -144,7 +139,7 @@ class Comparison:
         level : float in (0, 1)
         kind : {"pointwise", "simultaneous"}
             Probability at each time; or of the whole curve over the window.
-        under
+        **question
             As in :meth:`ratio`.
 
         Examples
@@ -155,18 +150,15 @@ class Comparison:
         >>> low < found.ratio(24.0, curve="cumulative") < high
         True
         """
-        return self._band(t, level, kind, Asked(_ratio, curve, pair, under))
+        return self._answers.band(t, level, kind, self._asked(ratio, question))
 
     def difference_band(
         self,
         t: ArrayLike,
         level: float = 0.95,
         kind: str = "pointwise",
-        *,
-        curve: str = "rate",
-        pair: Any = None,
-        under: str = "curves",
-    ) -> tuple[Any, Any]:
+        **question: Unpack[Question],
+    ) -> tuple[Numbers, Numbers]:
         """Credible band of the difference; see :meth:`ratio_band`.
 
         Examples
@@ -177,11 +169,9 @@ class Comparison:
         >>> low < high
         True
         """
-        return self._band(t, level, kind, Asked(_difference, curve, pair, under))
+        return self._answers.band(t, level, kind, self._asked(difference, question))
 
-    def probability(
-        self, t: ArrayLike, *, curve: str = "rate", pair: Any = None, under: str = "curves"
-    ) -> Any:
+    def probability(self, t: ArrayLike, **question: Unpack[Question]) -> Numbers:
         """Posterior probability that the second group's curve lies below the first's at t.
 
         Examples
@@ -191,8 +181,44 @@ class Comparison:
         >>> 0 <= found.probability(24.0, curve="cumulative") <= 1
         True
         """
-        asked = Asked(_difference, curve, pair, under)
-        return self._summary(t, asked, lambda x: (x < 0).mean(axis=0))
+        asked = self._asked(difference, question)
+        return self._answers.summary(t, asked, lambda x: np.asarray((x < 0).mean(axis=0)))
+
+    def standardised(self, t: ArrayLike, level: float = 0.95) -> pd.DataFrame:
+        """Curves of the groups, averaged over the covariates of all subjects, with their bands.
+
+        They say how many events everybody would have on average in this group. Without a formula
+        they are the curves of the groups as they are.
+
+        Returns
+        -------
+        DataFrame
+            Columns: group, time, rate, rate_low, rate_high, cumulative, cumulative_low,
+            cumulative_high; bands are pointwise.
+        """
+        return group_curves(self.models, t, level, "standardised")
+
+    def at_average(self, t: ArrayLike, level: float = 0.95) -> pd.DataFrame:
+        """Curves of the groups for a subject with average covariates; see :meth:`standardised`."""
+        return group_curves(self.models, t, level, "average")
+
+    # -- ratios of the regression -------------------------------------------------------------
+
+    def adjusted(self, level: float = 0.95, *, errors: str = "auto") -> pd.DataFrame:
+        """Ratios of rates of all pairs of groups at equal covariates, from the regression.
+
+        Parameters
+        ----------
+        errors : {"auto", "robust", "model", "jackknife"}
+            As in :meth:`gp4c.GP4C.effect_table`.
+
+        Returns
+        -------
+        DataFrame
+            Columns: first, second, ratio, low, high, p_value, errors; no rows without a formula.
+        """
+        known = None if self.regression is None else self.regression.coefficients_
+        return pair_ratios(known, self.groups, self.pairs, level, errors)
 
     # -- tests ------------------------------------------------------------------------------
 
@@ -216,7 +242,7 @@ class Comparison:
         """Permutation p-value of "one curve for all groups"."""
         return self.tested.overall.p_value
 
-    def interval(self, level: float = 0.95, *, pair: Any = None) -> tuple[float, float]:
+    def interval(self, level: float = 0.95, *, pair: Pair | None = None) -> tuple[float, float]:
         """Ratios of rates that the permutation test does not reject at 1 − level.
 
         With ``test="level"`` the interval leaves out 1 if and only if p ≤ 1 − level. With "curve"
@@ -280,7 +306,9 @@ class Comparison:
         """Ratio of rates of the second group to the first under one shape: posterior median."""
         return self._factor(None, [0.5])[0]
 
-    def factor_interval(self, level: float = 0.95, *, pair: Any = None) -> tuple[float, float]:
+    def factor_interval(
+        self, level: float = 0.95, *, pair: Pair | None = None
+    ) -> tuple[float, float]:
         """Credible interval of :attr:`factor`, or of that of another pair.
 
         Examples
@@ -295,7 +323,7 @@ class Comparison:
         low, high = self._factor(pair, [(1 - level) / 2, (1 + level) / 2])
         return low, high
 
-    def _factor(self, pair: Any, levels: list[float]) -> list[float]:
+    def _factor(self, pair: Pair | None, levels: list[float]) -> list[float]:
         places = self._places(pair)
         if self.hypotheses is None:
             return [float("nan")] * len(levels)
@@ -328,7 +356,7 @@ class Comparison:
 
         rows = []
         for a, b in self.pairs:
-            how: dict[str, Any] = {"curve": "cumulative", "pair": (a, b)}
+            how: Question = {"curve": "cumulative", "pair": (a, b)}
             low, high = self.ratio_band(self.horizon, **how)
             rows.append(
                 {
@@ -346,7 +374,7 @@ class Comparison:
         return table.assign(p_adjusted=holm(table["p_value"].to_numpy()))
 
     @property
-    def pairs(self) -> list[tuple[Any, Any]]:
+    def pairs(self) -> list[Pair]:
         """All pairs of groups, (first, second)."""
         return list(combinations(self.groups, 2))
 
@@ -358,6 +386,11 @@ class Comparison:
         each = [ends[self.codes == g] for g in range(len(self.groups))]
         share = 1 - STILL_OBSERVED
         return float(min(np.quantile(some, share, method="inverted_cdf") for some in each))
+
+    @property
+    def times(self) -> Floats:
+        """Fifty times over the window, at which tables have the curves."""
+        return np.linspace(*self.panel.window, 51)[1:]
 
     def to_frame(self, t: ArrayLike | None = None, level: float = 0.95) -> pd.DataFrame:
         """Ratio and difference of both curves over time, one row per pair, curve and time.
@@ -374,12 +407,11 @@ class Comparison:
         """
         import pandas as pd
 
-        low, high = self.panel.window
-        times = np.linspace(low, high, 51)[1:] if t is None else np.atleast_1d(t)
+        times = self.times if t is None else np.atleast_1d(t)
         parts = []
         for pair in self.pairs:
             for curve in CURVES:
-                how: dict[str, Any] = {"curve": curve, "pair": pair}
+                how: Question = {"curve": curve, "pair": pair}
                 ratio = self.ratio_band(times, level, **how)
                 difference = self.difference_band(times, level, **how)
                 columns = {
@@ -421,7 +453,8 @@ class Comparison:
         *,
         what: str = "cumulative",
         level: float = 0.95,
-        pair: Any = None,
+        pair: Pair | None = None,
+        at: str = "standardised",
     ) -> Axes:
         """Draw the groups' curves, or the ratio of two of them over time.
 
@@ -436,6 +469,8 @@ class Comparison:
             Level of the bands.
         pair : (first, second), optional
             For ratios: which groups, if there are more than two.
+        at : {"standardised", "average"}
+            In a comparison with a formula: whose covariates the curves have.
 
         Examples
         --------
@@ -447,7 +482,7 @@ class Comparison:
         """
         check_level(level)
         draw = import_module("gp4c.reporting.figures.plots").plot_comparison
-        drawn: Axes = draw(self, ax, what=what, level=level, pair=pair)
+        drawn: Axes = draw(self, ax, what=what, level=level, pair=pair, at=at)
         return drawn
 
     def summary(self) -> str:
@@ -469,11 +504,11 @@ class Comparison:
 
     # -- draws ------------------------------------------------------------------------------
 
-    def _places(self, pair: Any) -> tuple[int, int]:
+    def _places(self, pair: Pair | None) -> tuple[int, int]:
         first, second = self._pair(pair)
         return self.groups.index(first), self.groups.index(second)
 
-    def _pair(self, pair: Any) -> tuple[Any, Any]:
+    def _pair(self, pair: Pair | None) -> Pair:
         if pair is None:
             if len(self.groups) > 2:
                 raise ValueError(
@@ -493,44 +528,12 @@ class Comparison:
             self.random_state,
         )  # fmt: skip
 
-    def _contrast(self, t: Floats, asked: Asked) -> Floats:
-        check_choice("curve", asked.curve, CURVES)
-        first, second = self._pair(asked.pair)
-        a, b = (self._draws.of(t, asked.curve, name, asked.under) for name in (first, second))
-        return asked.how(a, b)
+    @property
+    def _answers(self) -> ContrastAnswers:
+        return ContrastAnswers(self._draws, self.panel.window)
 
-    def _summary(self, t: ArrayLike, asked: Asked, reduce: Callable[[Floats], Floats]) -> Any:
-        times = self._inside(t)
-        value = reduce(self._contrast(times.ravel(), asked))
-        return float(value[0]) if times.ndim == 0 else value.reshape(times.shape)
-
-    def _band(self, t: ArrayLike, level: float, kind: str, asked: Asked) -> tuple[Any, Any]:
-        check_level(level)
-        check_choice("kind", kind, ("pointwise", "simultaneous"))
-        if kind == "simultaneous":
-            inner = np.linspace(*self.panel.window, BAND_POINTS + 1)[1:]
-            level = simultaneous_level(self._contrast(inner, asked), level)
-        tail = (1 - level) / 2
-        low, high = (
-            self._summary(t, asked, lambda x, p=p: np.quantile(x, p, axis=0))  # type: ignore[misc]
-            for p in (tail, 1 - tail)
-        )
-        return low, high
-
-    def _inside(self, t: ArrayLike) -> Floats:
-        times = np.asarray(t, dtype=np.float64)
-        low, high = self.panel.window
-        if not np.all((times >= low) & (times <= high)):
-            raise OutsideWindowError(f"times must be in the observation window [{low:g}, {high:g}]")
-        return times
-
-
-def _ratio(first: Floats, second: Floats) -> Floats:
-    """second / first; 1 where both curves have not begun."""
-    both = (first <= 0) & (second <= 0)
-    with np.errstate(divide="ignore"):
-        return np.where(both, 1.0, second / np.where(both, 1.0, first))
-
-
-def _difference(first: Floats, second: Floats) -> Floats:
-    return second - first
+    def _asked(self, how: Callable[[Floats, Floats], Floats], question: Question) -> Asked:
+        return Asked(
+            how, question.get("curve", "rate"), self._pair(question.get("pair")),
+            question.get("under", "curves"), question.get("at", "standardised"),
+        )  # fmt: skip

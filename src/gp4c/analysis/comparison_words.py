@@ -39,8 +39,32 @@ _ASKS = {
 def summary_lines(found: Comparison) -> list[str]:
     """Groups, ratios of mean numbers, test and evidence, and notes."""
     sizes = ", ".join(f"{g} ({int((found.codes == k).sum())})" for k, g in enumerate(found.groups))
-    lines = [f"{found.by}: {sizes} subjects", *_ratios(found)]
+    lines = [f"{found.by}: {sizes} subjects", *adjusted_lines(found), *_ratios(found)]
     return [*lines, *conclusions(found), *_misfits(found), *found.notes]
+
+
+def adjusted_lines(found: Comparison) -> list[str]:
+    """The ratios of the regression, with what they are adjusted for and how sure they are."""
+    adjustment = found.tested.adjustment
+    if adjustment is None or found.regression is None:
+        return []
+    table = found.adjusted().to_dict("records")
+    each = [
+        f"{row['second']} has {_ratio(row['ratio'])} (95% {_ratio(row['low'])} to "
+        f"{_ratio(row['high'])}, {_p_value(row['p_value'])}) times the rate of {row['first']}"
+        for row in table[:MOST_PAIRS]
+    ]
+    return [
+        f"Adjusted for {adjustment.formula}: {'; '.join(each)} (regression with one shape of the "
+        f"curve; standard errors: {table[0]['errors']})"
+    ]
+
+
+def curve_words(found: Comparison) -> str:
+    """Whose covariates the curves have that are shown; nothing without a formula."""
+    if found.tested.adjustment is None:
+        return ""
+    return f"averaged over everybody's {found.tested.adjustment.formula}"
 
 
 def _misfits(found: Comparison) -> Iterator[str]:
@@ -57,9 +81,10 @@ def _misfits(found: Comparison) -> Iterator[str]:
 
 def _ratios(found: Comparison) -> Iterator[str]:
     unit = f" {found.panel.time_unit}" if found.panel.time_unit else ""
+    whose = f", standardised ({words})" if (words := curve_words(found)) else ""
     for row in found.pairwise().itertuples():
         yield (
-            f"Mean number of events by {few_digits(row.time)}{unit}: {row.second} has "
+            f"Mean number of events by {few_digits(row.time)}{unit}{whose}: {row.second} has "
             f"{row.ratio:.2f} (95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
             f"probability that it is lower {_probability(row.probability)}"
             + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(found.groups) > 2 else "")
@@ -106,6 +131,8 @@ def _test(found: Comparison) -> str:
         else f"{tested.n_permutations} permutations of subjects"
     )
     kind = found.test if tested.weights == "even" else f"{found.test}, {tested.weights}"
+    if tested.adjustment is not None:
+        kind += f", adjusted for {tested.adjustment.formula}"
     text = f"Permutation test of one common curve ({kind}): p = {result.p_value:.4f} ({how}"
     text += f" within {' and '.join(within)})" if within else ")"
     if result.parts:
@@ -195,6 +222,10 @@ def _ratio(value: Any) -> str:
     if math.isinf(value):
         return "infinity"
     return f"{value:.2f}" if 0.095 <= value < 100 else f"{value:.2g}"
+
+
+def _p_value(value: float) -> str:
+    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
 def _probability(value: Any) -> str:

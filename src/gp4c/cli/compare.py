@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,11 +12,25 @@ from gp4c.cli.options.estimator_options import (
     Effect,
     EffectOption,
     Estimator,
+    FormulaOption,
     JsonOption,
     LevelOption,
     QuietOption,
     SeedOption,
     make_estimator,
+    with_covariates,
+)
+from gp4c.cli.options.group_options import (
+    BlocksOption,
+    GroupOptions,
+    PermutationsOption,
+    ReferenceOption,
+    ScoresOption,
+    StrataOption,
+    Test,
+    TestOption,
+    Weights,
+    WeightsOption,
 )
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
@@ -25,27 +38,10 @@ from gp4c.cli.progress import working
 from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from gp4c.analysis.comparison import Comparison
-    from gp4c.data.panel import PanelCounts
-
-
-class Test(StrEnum):
-    """What the permutation test looks for."""
-
-    LEVEL = "level"
-    CURVE = "curve"
-    TREND = "trend"
-    ANY = "any"
-
-
-class Weights(StrEnum):
-    """When differences count."""
-
-    EVEN = "even"
-    EARLY = "early"
-    LATE = "late"
 
 
 @takes_table
@@ -54,30 +50,14 @@ def compare(
     file: FileArgument,
     table: TableOptions,
     by: Annotated[str, typer.Option(help="Column that says which group a subject is in.")],
-    strata: Annotated[
-        str | None, typer.Option(help="Column of strata, such as centres: permute within them.")
-    ] = None,
-    blocks: Annotated[
-        str | None, typer.Option(help="Column of randomisation blocks: permute within them.")
-    ] = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Group to compare with; the first if absent.")
-    ] = None,
-    test: Annotated[
-        Test,
-        typer.Option(
-            help="level: more or fewer events; curve: mean numbers so far; trend: ordered "
-            "groups; any: whichever differs most."
-        ),
-    ] = Test.LEVEL,
-    weights: Annotated[
-        Weights, typer.Option(help="When differences count, for level and trend.")
-    ] = Weights.EVEN,
-    scores: Annotated[
-        str | None,
-        typer.Option(metavar="GROUP=NUMBER,...", help="Scores of ordered groups, for trend."),
-    ] = None,
-    permutations: Annotated[int, typer.Option(min=1, help="Permutations of the test.")] = 9999,
+    formula: FormulaOption = None,
+    strata: StrataOption = None,
+    blocks: BlocksOption = None,
+    reference: ReferenceOption = None,
+    test: TestOption = Test.LEVEL,
+    weights: WeightsOption = Weights.EVEN,
+    scores: ScoresOption = None,
+    permutations: PermutationsOption = 9999,
     effect: EffectOption = Effect.AUTO,
     bursts: BurstsOption = "auto",
     level: LevelOption = 0.95,
@@ -89,17 +69,16 @@ def compare(
 ) -> None:
     """Compare the event rates of groups: ratio over time with bands, and a permutation test.
 
-    Prints the comparison in words; with --out also writes tables and plots.
+    Prints the comparison in words; with --out also writes tables and plots. With --formula the
+    comparison is adjusted for covariates.
 
     Example: gp4c compare visits.csv --by arm
     """
-    panel = read_source(file, table)
+    panel = with_covariates(read_source(file, table), formula, table.drop_missing)
+    options = GroupOptions(strata, blocks, reference, test, weights, scores, permutations)
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
-        found = compare_groups(
-            panel, by, effect, bursts, seed, reference=reference, strata=strata, blocks=blocks,
-            test=test.value, weights=weights.value, scores=_scores(scores),
-            n_permutations=permutations, progress=say,
-        )  # fmt: skip
+        model = make_estimator(Estimator.GP4C, effect, bursts, seed, formula)
+        found = options.compare(panel, by, model, seed=seed, progress=say)
         if not quiet:
             typer.echo(_json(found) if as_json else _text(found))
         if output.out is None:
@@ -108,42 +87,6 @@ def compare(
         written = write_all(output.out, _writers(found, level, output))
     if not quiet:
         say_written(written)
-
-
-def compare_groups(
-    panel: PanelCounts, by: str, effect: Effect, bursts: str, seed: int, *,
-    reference: str | None = None, formula: str | None = None, trend: str | None = None,
-    season: str | None = None,     **options: Any,
-) -> Comparison:  # fmt: skip
-    """Compare groups of a covariate with GP4C."""
-    from gp4c.analysis.compare_groups import compare as compare_panels
-    from gp4c.analysis.groups.group_columns import read_groups
-
-    groups = read_groups(panel, by)  # says what is wrong with the column before anything is fitted
-    values = {str(value): value for value in groups.levels}
-    model = make_estimator(
-        Estimator.GP4C, effect, bursts, seed, formula, trend=trend, season=season
-    )
-    return compare_panels(
-        panel, by, model, reference=None if reference is None else values.get(reference, reference),
-        random_state=seed, **options,
-    )  # fmt: skip
-
-
-def _scores(text: str | None) -> dict[str, float] | None:
-    """``"low=1,high=2"`` as a dictionary."""
-    if text is None:
-        return None
-    found = {}
-    for part in text.split(","):
-        name, _, number = part.rpartition("=")
-        try:
-            found[name.strip()] = float(number)
-        except ValueError:
-            raise typer.BadParameter(
-                f"--scores are GROUP=NUMBER, separated by commas; found {part.strip()!r}"
-            ) from None
-    return found
 
 
 def _text(found: Comparison) -> str:
@@ -174,6 +117,9 @@ def _json(found: Comparison) -> str:
         "blocks": None if tested.blocks is None else tested.blocks.name,
         "test": found.test,
         "weights": tested.weights,
+        "formula": None if tested.adjustment is None else tested.adjustment.formula,
+        "adjusted": _records(found.adjusted()),
+        "covariates": None if found.regression is None else _records(found.regression.effects_),
         "scores": None if tested.scores is None else tested.scores.tolist(),
         "statistic": found.statistic,
         "p_value": found.p_value,
@@ -183,7 +129,7 @@ def _json(found: Comparison) -> str:
         "log_bayes_factor": None if found.hypotheses is None else found.log_bayes_factor,
         "hypotheses": _hypotheses(found),
         "fits": {str(group): facts(found.models[group]) for group in found.groups},
-        "pairs": json.loads(found.pairwise().to_json(orient="records", double_precision=15)),
+        "pairs": _records(found.pairwise()),
         "intervals": _intervals(found),
         "explanation": conclusions(found),
         "notes": list(found.notes),
@@ -210,14 +156,18 @@ def _hypotheses(found: Comparison) -> dict[str, Any] | None:
 
 def _intervals(found: Comparison) -> list[dict[str, Any]] | None:
     """Ratios that the test keeps, by pair; many pairs take long and are left to Python."""
-    import json
-
     from gp4c.analysis.comparison_words import MOST_PAIRS
 
     if len(found.pairs) > MOST_PAIRS:
         return None
-    table = found.intervals().to_json(orient="records", double_precision=15)
-    rows: list[dict[str, Any]] = json.loads(table)
+    return _records(found.intervals())
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table as JSON has them."""
+    import json
+
+    rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
     return rows
 
 
@@ -236,6 +186,19 @@ def _writers(found: Comparison, level: float, output: OutputOptions) -> dict[str
         "ratios.csv": lambda path: write_csv(found.to_frame(level=level), path),
         "pairs.csv": lambda path: write_csv(found.pairwise(), path),
     }
+    if found.regression is not None:
+        times, regression = found.times, found.regression
+        files |= {
+            "adjusted.csv": lambda path: write_csv(found.adjusted(level), path),
+            "effects.csv": lambda path: write_csv(regression.effect_table(level), path),
+            "standardised.csv": lambda path: write_csv(found.standardised(times, level), path),
+            "at-average.csv": lambda path: write_csv(found.at_average(times, level), path),
+            "regression.json": regression.save,
+        }
+        files |= output.style.files(
+            "cumulative-average", lambda ax: found.plot(ax, level=level, at="average"),
+            size=size_with(len(found.groups)),
+        )  # fmt: skip
     models = {str(group): found.models[group] for group in found.groups}
     files |= output.table_files(
         comparison=lambda: found.table(level),

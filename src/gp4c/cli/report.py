@@ -29,6 +29,18 @@ from gp4c.cli.options.estimator_options import (
     make_estimator,
     with_covariates,
 )
+from gp4c.cli.options.group_options import (
+    BlocksOption,
+    GroupOptions,
+    PermutationsOption,
+    ReferenceOption,
+    ScoresOption,
+    StrataOption,
+    Test,
+    TestOption,
+    Weights,
+    WeightsOption,
+)
 from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
 from gp4c.cli.outputs import read_formats, say_written, write_all
 from gp4c.cli.progress import working
@@ -60,6 +72,13 @@ def report(
     trend: TrendOption = None,
     season: SeasonOption = None,
     by: ByOption = None,
+    strata: StrataOption = None,
+    blocks: BlocksOption = None,
+    reference: ReferenceOption = None,
+    test: TestOption = Test.LEVEL,
+    weights: WeightsOption = Weights.EVEN,
+    scores: ScoresOption = None,
+    permutations: PermutationsOption = 9999,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
     bootstrap: BootstrapOption = 200,
@@ -89,30 +108,28 @@ def report(
 ) -> None:
     """Fit, check and describe: everything on one HTML page that needs no network.
 
-    Writes report.html (see --out and --format); with --by also compares the groups.
+    Writes report.html (see --out and --format); with --by also compares the groups, adjusted for
+    the covariates of --formula.
 
     Example: gp4c report visits.csv --out results
     """
     from gp4c.reporting.page.html_report import Report
 
     folder, names = _targets(out, formats)
+    groups = GroupOptions(strata, blocks, reference, test, weights, scores, permutations)
+    groups.check_used(by if model == Estimator.GP4C else None)
     with working("reading", quiet=quiet) as say:
         if file.endswith(".json"):
             parts = _from_saved(file)
         else:
             panel = read_source(file, table)
             panel = with_covariates(panel, formula, table.drop_missing)
-            from gp4c.cli.compare import compare_groups
-
             build = partial(
                 make_estimator, model, effect, bursts, seed, formula, bases, trend, season
             )
-            chosen = (effect, bursts, seed)
-            more: dict[str, Any] = {"formula": formula, "trend": trend, "season": season}
             parts = _from_table(
-                panel, by, build, lambda: compare_groups(
-                    panel, str(by), *chosen, **more, progress=say
-                ), seed, bootstrap, say,
+                panel, by, build, partial(groups.compare, panel, seed=seed, progress=say), seed,
+                bootstrap, say,
             )  # fmt: skip
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)
@@ -133,12 +150,13 @@ def _from_saved(file: str) -> dict[str, Any]:
 
 def _from_table(
     panel: PanelCounts, by: str | None, build: Callable[[], PanelEstimator],
-    compare: Callable[[], Comparison], seed: int, bootstraps: int, say: Callable[[str], None],
+    compare: Callable[[str, PanelEstimator], Comparison], seed: int, bootstraps: int,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
     if by is not None and build().name == Estimator.GP4C and len(groups_of(panel, by)) > 1:
         say(f"fitting and comparing groups of {by}")
-        found = compare()
+        found = compare(by, build())
         models = {str(name): found.models[name] for name in found.groups}
         return {"models": models, "panel": panel, "by": by, "comparison": found}
     fitted = fit_groups(

@@ -95,11 +95,16 @@ class EngineData:
     modulated: Modulated | None = None
 
     @classmethod
-    def with_covariates(cls, panel: PanelCounts, rows: Floats) -> EngineData:
+    def with_covariates(
+        cls, panel: PanelCounts, rows: Floats, scale: Floats | None = None
+    ) -> EngineData:
         """Rows of a regression: standardised, so that coefficients have one prior.
 
         Deviations are over time at risk: a visit more, at which nothing is new, changes nothing.
+        A `scale` that is given is that of other subjects, whose prior these have too.
         """
+        if scale is not None:
+            return cls(panel, None, panel.window, rows * scale, scale)
         weight = panel.exposure * (panel.stop - panel.start)
         weight = weight / weight.sum()
         variance = weight @ (rows - weight @ rows) ** 2

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.tables.sources import PanelSource
+    from gp4c.estimators.regression.engine_regression import SharedDesign
 
 
 class GP4C(CovariateModel):
@@ -256,6 +257,7 @@ class GP4C(CovariateModel):
         events: RecurrentEvents | None = None,
         client: Client | None = None,
         progress: Callable[[str], None] | None = None,
+        design: SharedDesign | None = None,
     ) -> Self:
         """Fit to panel counts, and to exact event times of other subjects if there are any.
 
@@ -272,6 +274,8 @@ class GP4C(CovariateModel):
             Workers that read and sum up the rows.
         progress : callable, optional
             Called with one line of text whenever a new step begins.
+        design : SharedDesign, optional
+            What `formula` learned from a larger panel, of which this is a part.
         """
         self._check_parameters()
         refuse_events(self, panel)
@@ -294,7 +298,7 @@ class GP4C(CovariateModel):
             if self._is_variational:
                 self._fit_variational(panel, events)
             else:
-                self._fit_draws(panel, events, progress)
+                self._fit_draws(panel, events, progress, design)
             seen = self._fitted_to[0]
             if events is None and seen is not None:
                 self.fit_check_ = look_back(self, seen)
@@ -325,6 +329,7 @@ class GP4C(CovariateModel):
         panel: PanelCounts,
         events: RecurrentEvents | None,
         progress: Callable[[str], None] | None,
+        design: SharedDesign | None = None,
     ) -> None:
         """Weighted draws: choose the laws, find the modes, weigh; or sample."""
         from gp4c.estimators.engine_fit import EngineData, fit_and_store
@@ -332,7 +337,7 @@ class GP4C(CovariateModel):
         if self.formula is not None:
             from gp4c.estimators.regression.engine_regression import fit_covariates
 
-            fit_covariates(self, panel, events, progress)
+            fit_covariates(self, panel, events, progress, design)
             return
         if self.has_factors:
             from gp4c.estimators.regression.factors.factor_fit import fit_with_factors

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gp4c.reporting.page.report_page import paragraph, table
 from gp4c.reporting.words import estimate, number, percent
 
@@ -20,7 +22,8 @@ ABOUT_EFFECTS = (
     "A rate ratio says by what factor the rate of events is multiplied, at all times: per unit "
     "of a numeric covariate, or relative to the reference level of a category, the other "
     "covariates being equal. Intervals and p-values use standard errors that are robust to "
-    "overdispersion (sandwich over subjects)."
+    "overdispersion: a sandwich over subjects, or with fewer than 100 subjects their jackknife and "
+    "quantiles of a t distribution. Each table says which."
 )
 
 
@@ -95,6 +98,7 @@ def effects_section(
     for name, model, effects in shown:
         rows = [effect_cells(row) for row in effects.rows(level)]
         caption = f"{effects.design.formula} ({percent(level)} intervals)"
+        caption += f"; standard errors: {effects.rows(level)[0].errors}"
         if references(model):
             caption += f"; reference levels: {references(model)}"
         yield table(f"{by}: {name}; {caption}" if by else caption, HEADER, rows, numbers=True)
@@ -103,15 +107,15 @@ def effects_section(
 def effects_in_words(model: PanelEstimator, level: float = 0.95) -> str:
     """One sentence per covariate: factor, interval, p-value and probability of a lower rate.
 
-    The probability is that of a normal law around the estimate with the robust standard error,
-    which is the posterior of the coefficient under a flat prior.
+    The probability is that of a normal law around the estimate with the robust standard error (a t
+    law with fewer than 100 subjects), which is the posterior of the coefficient under a flat prior.
     """
-    from scipy.special import ndtr
-
     lines = []
     effects = model.coefficients_
-    for row in effects.rows(level) if effects is not None else ():
-        lower = float(ndtr(-row.z))
+    if effects is None:
+        return "The model has no covariates."
+    for row in effects.rows(level):
+        lower = float(effects.tail(np.array(row.z)))
         word = "lowers" if lower > 0.5 else "raises"
         low, high = estimate(row.low), estimate(row.high)
         lines.append(
@@ -119,7 +123,7 @@ def effects_in_words(model: PanelEstimator, level: float = 0.95) -> str:
             f"({percent(level)} interval {low} to {high}), {p_text(row.p_value)}; probability "
             f"that it {word} the rate {_probability(max(lower, 1 - lower))}"
         )
-    return "\n".join(lines) or "The model has no covariates."
+    return "\n".join(lines)
 
 
 def _probability(value: float) -> str:

@@ -95,6 +95,8 @@ def _effect_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
     for row in model.coefficients_.rows(level):
         words = effect_text(row, level)
         yield Row(section, row.covariate, words, row.rate_ratio, row.low, row.high)
+    errors = model.coefficients_.rows(level)[0].errors
+    yield Row(section, "standard errors", errors)
     if references(model):
         yield Row(section, "reference", references(model))
 

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.data.formulas.changing_terms import changing_terms
 from gp4c.data.formulas.covariate_rows import design_rows, learn_design
 from gp4c.data.formulas.formula import FormulaDesign, drop_column
+from gp4c.estimators.regression.engine_regression import SharedDesign
 from gp4c.estimators.regression.estimable import check_estimable
+from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
-    from gp4c.analysis.groups.group_columns import Column
     from gp4c.data.panel import PanelCounts
 
 Floats = NDArray[np.float64]
@@ -40,6 +42,10 @@ class Adjustment:
     rows: Floats
     note: str = ""
 
+    def shared(self, panel: PanelCounts) -> SharedDesign:
+        """The formula as it was learned, for fits to the groups."""
+        return SharedDesign.of(panel, self.design, self.rows)
+
     def of(self, panel: PanelCounts, members: NDArray[np.intp]) -> Floats:
         """Rows of some subjects, in the order of ``panel[members]``."""
         return self.rows[np.isin(panel.subject_index, members)]
@@ -47,6 +53,11 @@ class Adjustment:
 
 def read_adjustment(panel: PanelCounts, formula: str | None, by: str) -> Adjustment | None:
     """Learn a formula from a panel; None if it has nothing beside the groups."""
+    if formula is not None and changing_terms(formula)[1]:
+        raise PanelDataError(
+            "a comparison is adjusted for constant effects; fit GP4C with over_time() instead, and "
+            "see effect_over_time"
+        )
     kept, left_out = (None, []) if formula is None else drop_column(formula, by)
     if kept is None:
         return None
@@ -64,16 +75,7 @@ def _note(by: str, left_out: list[str]) -> str:
     if not mixed:
         return f"{text}; the groups are compared at equal covariates."
     return (
-        f"{text}, and so was {', '.join(map(repr, mixed))}: the adjusted ratio is one for everybody. "
+        f"{text}, and so was {', '.join(map(repr, mixed))}: the adjusted ratio is one for all. "
         "The curves of the groups have coefficients of their own, so that the standardised curves "
         "have the interaction in them."
     )
-
-
-def with_groups(panel: PanelCounts, groups: Column) -> PanelCounts:
-    """The panel with the groups as a category, the reference first."""
-    import pandas as pd
-
-    category = pd.Categorical.from_codes(groups.codes, categories=pd.Index(groups.levels))
-    table = panel.covariates.assign(**{groups.name: category})
-    return panel._like(_covariates=table)

@@ -11,8 +11,8 @@ Scores and their covariances :math:`V_{gh} = \sum_k \psi_{kg} \psi_{kh}` add up 
 statistic is Uᵀ V⁺ U. Multiplied out, everything is a product of the matrix of memberships with
 few columns, so that ten thousand labellings take milliseconds.
 
-Adjusted for covariates, ψ_kg loses Γ_gᵀ s_k (:mod:`gp4c.analysis.groups.null_regression`), Γ_g being
-a sum over the members of the group too.
+Adjusted for covariates, ψ_kg loses Γ_gᵀ s_k (:mod:`gp4c.analysis.groups.null_regression`), where
+Γ_g is a sum over the members of the group too.
 """
 
 from __future__ import annotations
@@ -82,9 +82,7 @@ def score_statistics(
     taken : Taken, optional
         What covariates take out.
     """
-    total, covariance = score_moments(
-        residual, exposure, weights, strata, labels, n_groups, taken
-    )
+    total, covariance = score_moments(residual, exposure, weights, strata, labels, n_groups, taken)
     size = (np.abs(residual * weights).sum(axis=1) ** 2).sum()
     if trend is None:
         return _form(total, covariance, np.asarray(size))

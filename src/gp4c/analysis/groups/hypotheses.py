@@ -7,15 +7,16 @@ r"""Three accounts of groups, weighed by their evidence: one curve, one shape, o
 * curves: a curve for each group, independent of the others.
 
 All three have the same law of counts and of subject effects, with the same parameters, and priors
-around the same rate: they differ in the curves alone. The posterior probabilities have equal prior
-odds. docs/maths_comparison.md has the derivations.
+around the same rate, and in an adjusted comparison one set of coefficients of the covariates: they
+differ in the curves alone. The posterior probabilities have equal prior odds.
+docs/maths_comparison.md has the derivations.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +31,10 @@ from gp4c.posterior.draws import CurveDraws, systematic, weighted_quantiles
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from gp4c.analysis.groups.adjustment import Adjustment
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.gp4c import GP4C
+    from gp4c.estimators.regression.engine_regression import SharedDesign
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -54,7 +57,7 @@ class Hypotheses:
     law, effect : str, str or None
         What all three assume of counts and subjects.
     shape : CurveDraws
-        The common shape of "factor".
+        The common shape of "factor", with the coefficients of the covariates.
     log_factors : (G, S)
         b of each group in each draw of `shape`.
     """
@@ -84,7 +87,11 @@ class Hypotheses:
 
 
 def weigh_hypotheses(
-    pooled: GP4C, fits: Sequence[GP4C], panel: PanelCounts, codes: Indices
+    pooled: GP4C,
+    fits: Sequence[GP4C],
+    panel: PanelCounts,
+    codes: Indices,
+    adjustment: Adjustment | None = None,
 ) -> Hypotheses:
     """Fit the factor model, and weigh the three.
 
@@ -96,18 +103,31 @@ def weigh_hypotheses(
         A curve for each group; one with other laws is fitted anew.
     codes : (K,)
         Group of each subject.
+    adjustment : Adjustment, optional
+        The covariates that all fits have.
     """
     laws = pooled.law_, pooled.effect_
-    alone = [_with_laws(fit, panel[codes == g], *laws) for g, fit in enumerate(fits)]
-    same = _with_laws(pooled, panel, *laws)
-    shape, log_factors, evidence = _fit_factor(same, panel, codes, len(fits))
+    shared = None if adjustment is None else adjustment.shared(panel)
+    alone = [_with_laws(fit, panel[codes == g], *laws, shared) for g, fit in enumerate(fits)]
+    same = _with_laws(pooled, panel, *laws, shared)
+    covariates = _no_covariates(panel)
+    if adjustment is not None and shared is not None:
+        covariates = adjustment.rows * shared.scale, shared.scale
+    shape, log_factors, evidence = _fit_factor(same, panel, codes, len(fits), covariates)
+    separate = _separate(same, alone, covariates[1])
     return Hypotheses(
-        {"same": same.log_evidence_, "factor": evidence, "curves": _separate(same, alone)},
+        {"same": same.log_evidence_, "factor": evidence, "curves": separate},
         *laws, shape, log_factors,
     )  # fmt: skip
 
 
-def _with_laws(fit: GP4C, panel: PanelCounts, law: str, effect: str | None) -> GP4C:
+def _no_covariates(panel: PanelCounts) -> tuple[Floats, Floats]:
+    return np.zeros((panel.n_intervals, 0)), np.zeros(0)
+
+
+def _with_laws(
+    fit: GP4C, panel: PanelCounts, law: str, effect: str | None, shared: SharedDesign | None
+) -> GP4C:
     """The fit, or another one if it has other laws or its evidence comes from the sampler."""
     if (fit.law_, fit.effect_) == (law, effect) and fit.method == "vi":
         return fit
@@ -115,23 +135,32 @@ def _with_laws(fit: GP4C, panel: PanelCounts, law: str, effect: str | None) -> G
     again.set_params(bursts=law, effect=effect, method="vi")
     with warnings.catch_warnings():  # about a law that only this weighing needs
         warnings.simplefilter("ignore", GP4CWarning)
-        return again.fit(panel)
+        return again.fit(panel, design=shared)
 
 
 def _fit_factor(
-    same: GP4C, panel: PanelCounts, codes: Indices, n_groups: int
+    same: GP4C,
+    panel: PanelCounts,
+    codes: Indices,
+    n_groups: int,
+    covariates: tuple[Floats, Floats],
 ) -> tuple[CurveDraws, Floats, float]:
-    """Draws of the common shape, the groups' log factors (G, S), and the log evidence."""
+    """Draws of the common shape, the groups' log factors (G, S), and the log evidence.
+
+    `covariates` are those of the rows in units of their scale, and the scale.
+    """
     posterior = same.posterior_
     assert isinstance(posterior, CurveDraws)
     basis = balanced_basis(n_groups)
     scale = np.full(n_groups - 1, FACTOR_DEVIATION / np.sqrt(2.0))
     z = (basis * scale)[codes][panel.subject_index]
+    z, scale = np.concatenate([z, covariates[0]], axis=1), np.concatenate([scale, covariates[1]])
     data = EngineData(panel, None, panel.window, z, scale, posterior.rate)
     with one_blas_thread():
         fit = fit_engine(same, data, [(LAWS[same.law_], EFFECTS[same.effect_])])
     draws = fit.draws(same.kernel, scale)
-    return draws, basis @ draws.coefficients, fit.weighted.log_evidence
+    levels, others = draws.coefficients[: n_groups - 1], draws.coefficients[n_groups - 1 :]
+    return replace(draws, coefficients=others), basis @ levels, fit.weighted.log_evidence
 
 
 def balanced_basis(n_groups: int) -> Floats:
@@ -144,8 +173,11 @@ def balanced_basis(n_groups: int) -> Floats:
     return columns
 
 
-def _separate(same: GP4C, alone: Sequence[GP4C]) -> float:
-    """Log evidence of a curve for each group, with priors around one rate and one set of laws."""
+def _separate(same: GP4C, alone: Sequence[GP4C], scale: Floats) -> float:
+    """Log evidence of a curve for each group, with priors around one rate and one set of laws.
+
+    Coefficients of covariates, of prior deviations `scale`, are shared like parameters of the laws.
+    """
     pooled = same.posterior_
     assert isinstance(pooled, CurveDraws)
     total, params = 0.0, []
@@ -157,11 +189,13 @@ def _separate(same: GP4C, alone: Sequence[GP4C]) -> float:
         total += fit.log_evidence_ + float(np.log(weights.sum()))
         rng = np.random.default_rng(k)
         chosen = systematic(weights / weights.sum(), _SHARED_DRAWS, rng)
-        params.append(draws.params[:, chosen])
+        beta = draws.coefficients[:, chosen] / scale[:, None]
+        params.append(np.concatenate([draws.params[:, chosen], beta]))
     priors = (*EFFECTS[same.effect_].parameters, *LAWS[same.law_].parameters)
 
     def log_prior(theta: Floats) -> Floats:
-        each = [prior.log_density(row) for prior, row in zip(priors, theta, strict=True)]
+        each = [prior.log_density(row) for prior, row in zip(priors, theta, strict=False)]
+        each += [normal_log_density(row, 0.0, 1.0) for row in theta[len(priors) :]]
         return np.asarray(sum(each))
 
     return total + log_overlap(params, log_prior, np.random.default_rng(0))

@@ -103,22 +103,27 @@ def fit_null(
         Where to begin.
     """
     beta = np.zeros(z.shape[1]) if start is None else start.beta
-    rate = None if start is None else start.rate
+    found = _at(beta, at_risk, count, weights, stratum, z, None if start is None else start.rate)
     deviation = z.std(axis=0)
-    for _ in range(_NEWTON_STEPS):
-        adjusted = at_risk * np.exp(z @ beta)[:, None] if z.shape[1] else at_risk
-        rate = _stratum_rates(adjusted, count, weights, stratum, rate)
-        mass = adjusted * rate[stratum]
-        if not z.shape[1]:
-            break
-        score = (weights * (count - mass.sum(axis=1))) @ z
-        _, inverse = information(mass, weights, stratum, z)
-        step = inverse @ score
-        longest = float((np.abs(step) * deviation).max(initial=0.0))
+    for _ in range(_NEWTON_STEPS if z.shape[1] else 0):
+        score = (weights * (count - found.mass.sum(axis=1))) @ z
+        step = information(found.mass, weights, stratum, z)[1] @ score
+        longest = float((np.abs(step) * deviation).max())
         if longest <= _NEWTON_TOL:
             break
         beta = beta + step / max(longest, 1.0)
-    return NullFit(rate, beta, mass)
+        found = _at(beta, at_risk, count, weights, stratum, z, found.rate)
+    return found
+
+
+def _at(
+    beta: Floats, at_risk: Floats, count: Floats, weights: Floats, stratum: Indices, z: Floats,
+    rate: Floats | None,
+) -> NullFit:  # fmt: skip
+    """The pooled rates at given coefficients."""
+    adjusted = at_risk * np.exp(z @ beta)[:, None] if len(beta) else at_risk
+    new = _stratum_rates(adjusted, count, weights, stratum, rate)
+    return NullFit(new, beta, adjusted * new[stratum])
 
 
 def information(

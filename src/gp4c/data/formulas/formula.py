@@ -109,12 +109,19 @@ def parse_formula(text: str) -> Parsed:
 
 def drop_column(text: str, column: str) -> tuple[str | None, list[str]]:
     """A formula without the terms that read a column, None if nothing is left; and those terms."""
-    kept, dropped = [], []
+    kept: list[str] = []
+    dropped: list[str] = []
     for term in parse_formula(text).formula:
         names = [name for factor in term.factors for name in _columns_of(factor, text)]
         if names:
-            (dropped if column in names else kept).append(str(term))
+            (dropped if column in names else kept).append(":".join(map(_written, term.factors)))
     return " + ".join(kept) or None, dropped
+
+
+def _written(factor: Any) -> str:
+    """A factor as it is written in a formula."""
+    text = str(factor.expr)
+    return f"`{text}`" if factor.eval_method.name == "LOOKUP" and not text.isidentifier() else text
 
 
 def _reason(error: BaseException) -> str:
@@ -253,6 +260,15 @@ class FormulaDesign:
         The average of the columns over the subjects of the fit, all of whom are given the chosen
         values.
         """
+        if not covariates:
+            return np.zeros(len(self.names))
+        return np.asarray(self.weights @ self.population(covariates))
+
+    def population(self, covariates: Mapping[str, object]) -> Floats:
+        """Centred columns of the subjects of the fit, all given the chosen covariates, (n, p).
+
+        Row i stands for the share ``weights[i]`` of them.
+        """
         import pandas as pd
 
         chosen = dict(covariates)
@@ -264,12 +280,10 @@ class FormulaDesign:
             cell = pd.Series([value], dtype=object)
             if np.ndim(cell.iloc[0]) != 0 or cell.isna().any():
                 raise PanelDataError(f"{name!r} must be one value; found {value!r}")
-        if not chosen:
-            return np.zeros(len(self.names))
         table = pd.DataFrame(self.columns)
         for name, value in chosen.items():
             table[name] = pd.Series([value] * len(table), dtype=None)
-        return np.asarray(self.weights @ self.matrix(table))
+        return self.matrix(table)
 
     def _known_levels(self, name: str, values: NDArray[Any]) -> NDArray[Any]:
         """Values as the fit wrote them (2 for 2.0); one that the fit did not see is an error."""

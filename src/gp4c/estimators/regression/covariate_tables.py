@@ -21,6 +21,24 @@ Floats = NDArray[np.float64]
 Covariates = Mapping[str, object]
 
 
+def curve_table(model: PanelEstimator, times: Floats, level: float) -> pd.DataFrame:
+    """Rate and mean number of events of a model at some times, with pointwise bands."""
+    import pandas as pd
+
+    rate, cumulative = model.intensity_band(times, level), model.cumulative_band(times, level)
+    return pd.DataFrame(
+        {
+            "time": times,
+            "rate": model.intensity(times),
+            "rate_low": rate[0],
+            "rate_high": rate[1],
+            "cumulative": model.cumulative(times),
+            "cumulative_low": cumulative[0],
+            "cumulative_high": cumulative[1],
+        }
+    )
+
+
 class CovariateTables(PanelEstimator):
     """An estimator that may have fitted coefficients."""
 
@@ -31,22 +49,25 @@ class CovariateTables(PanelEstimator):
         """Effects of the covariates, one row each; empty without a formula.
 
         Columns: covariate, coefficient, se (model-based), robust_se (sandwich over subjects),
-        rate_ratio, low, high (95%), z and p_value; the last four use the robust error, which is
-        right also where counts are overdispersed. See :meth:`effect_table` for other levels.
+        rate_ratio, low, high (95%), z, p_value, and errors: the kind of standard error behind the
+        four before it, right also where counts are overdispersed. See :meth:`effect_table` for
+        other levels and errors.
         """
         return self.effect_table()
 
-    def effect_table(self, level: float = 0.95, *, errors: str = "robust") -> pd.DataFrame:
+    def effect_table(self, level: float = 0.95, *, errors: str = "auto") -> pd.DataFrame:
         """Effects of the covariates at another level, or with other intervals.
 
         Parameters
         ----------
         level : float in (0, 1)
             Level of the intervals of the rate ratios.
-        errors : {"robust", "model", "jackknife"}
-            Standard errors behind intervals, z and p-values: the sandwich over subjects; those of
-            the model, which rely on its law of the counts; or the jackknife over subjects, a
-            little larger and better than the sandwich for fewer than about 100 subjects.
+        errors : {"auto", "robust", "model", "jackknife"}
+            Standard errors behind intervals, z and p-values. "robust": the sandwich over subjects.
+            "jackknife": over subjects too, a little larger. "model": those of the model, which
+            rely on its law of the counts. "auto": the sandwich; with fewer than 100 subjects, for
+            which it is short, the jackknife with quantiles of a t distribution. The column
+            `errors` says which were used.
         """
         from gp4c.estimators.regression.covariate_effects import (
             no_effects,  # only now: most fits have no covariates

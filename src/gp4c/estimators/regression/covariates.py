@@ -16,6 +16,8 @@ from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.modulated_draws import ModulatedDraws
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from gp4c.data.subject_histories import SubjectHistories
     from gp4c.estimators.base import Numbers
     from gp4c.estimators.forecasts.count_forecast import Subjects
@@ -149,7 +151,49 @@ class CovariateModel(CovariateTables, FactorModel):
             self._at(covariates), t, size, random_state, extrapolate=extrapolate
         )
 
+    def standardised(
+        self, t: ArrayLike, *, covariates: Covariates | None = None, level: float = 0.95
+    ) -> pd.DataFrame:
+        """Curves averaged over the covariates of all subjects of the fit, with pointwise bands.
+
+        It answers how many events the subjects of the fit would have on average if all of them had
+        the chosen covariates. At average covariates (:meth:`cumulative`) there is one subject in
+        the middle instead, who has fewer events where a covariate matters much.
+
+        Parameters
+        ----------
+        t : float or array
+        covariates : dict, optional
+            What everybody is given, such as ``{"treatment": "thiotepa"}``; the rest is their own.
+        level : float in (0, 1)
+
+        Returns
+        -------
+        DataFrame
+            Columns: time, rate, rate_low, rate_high, cumulative, cumulative_low, cumulative_high.
+        """
+        from gp4c.estimators.regression.covariate_tables import curve_table
+
+        self._check_fitted()
+        return curve_table(self._standardised(covariates), np.atleast_1d(np.asarray(t)), level)
+
     # -- helpers ----------------------------------------------------------------------------
+
+    def _standardised(self, covariates: Covariates | None = None) -> CovariateModel:
+        """The model with every draw of the curve times its own average of exp(βᵀz)."""
+        known = self._effects()
+        if known is None:
+            return self
+        posterior = self._posterior()
+        assert isinstance(posterior, CurveDraws)  # a formula is fitted by draws
+        factor = known.average_factor(posterior.coefficients, covariates or {})
+        return self._with_curves(posterior.multiplied(factor))
+
+    def _with_curves(self, posterior: CurveDraws) -> CovariateModel:
+        view = object.__new__(type(self))
+        vars(view).update(vars(self))
+        view.posterior_ = posterior
+        return view
 
     def _at(self, covariates: Covariates | None) -> CovariateModel:
         """The model at chosen covariates: every draw of the curve times its own exp(βᵀz)."""
@@ -158,13 +202,10 @@ class CovariateModel(CovariateTables, FactorModel):
         _, z = self._profile(covariates)
         posterior = self._posterior()
         assert isinstance(posterior, CurveDraws)  # a formula is fitted by draws
-        view = object.__new__(type(self))
-        vars(view).update(vars(self))
-        view.posterior_ = posterior.multiplied(np.exp(z @ posterior.coefficients))
-        if isinstance(view.posterior_, ModulatedDraws):
-            inputs = self._inputs_with(view.posterior_.inputs[None], z[None])[0]
-            view.posterior_ = view.posterior_.with_inputs(inputs)
-        return view
+        moved = posterior.multiplied(np.exp(z @ posterior.coefficients))
+        if isinstance(moved, ModulatedDraws):
+            moved = moved.with_inputs(self._inputs_with(moved.inputs[None], z[None])[0])
+        return self._with_curves(moved)
 
     def _asked(
         self, fn: Callable[[CovariateModel], Numbers], covariates: Covariates | None,
@@ -182,9 +223,7 @@ class CovariateModel(CovariateTables, FactorModel):
         assert known.last_inputs is not None
         rows = []
         for label, inputs in zip(labels, known.last_inputs[known.positions(labels)], strict=True):
-            view = object.__new__(type(self))
-            vars(view).update(vars(self))
-            view.posterior_ = posterior.with_inputs(inputs)
+            view = self._with_curves(posterior.with_inputs(inputs))
             rows.append(self._for_subjects(fn(view), label))
         return np.asarray(rows) if several else rows[0]
 

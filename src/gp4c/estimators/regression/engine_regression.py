@@ -6,11 +6,13 @@ subject k's log-likelihood and P the prior's precision,
 
     cov = G (Σ s_k s_kᵀ + P) G ,
 
-and the jackknife leaves each subject out with one Newton step (docs/maths_covariates.md).
+and the jackknife divides s_k by 1 − h_k, where h_k is the share of the information along G s_k that
+subject k brings itself (docs/maths_covariates.md).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,28 +33,62 @@ from gp4c.posterior.subject_counts import SubjectCounts
 
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
+    from gp4c.data.formulas.formula import FormulaDesign
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.gp4c import GP4C
 
 Floats = NDArray[np.float64]
 
-#: step of the differences that give the subjects' gradients
-_STEP = 1e-4
-#: most leverage of a subject in the jackknife
-_MOST_LEVERAGE = 0.9
+#: step of the differences that give the subjects' gradients, and their curvatures
+_STEP, _CURVATURE_STEP = 1e-4, 1e-3
+#: most leverage of a subject in the jackknife, and subjects whose curvatures are taken at once
+_MOST_LEVERAGE, _AT_ONCE = 0.9, 50
+
+
+@dataclass(frozen=True)
+class SharedDesign:
+    """What a formula learned from a panel, for fits to parts of it.
+
+    Curves then belong to the average covariates of the whole panel, and coefficients have the same
+    prior in every part.
+
+    Attributes
+    ----------
+    design : FormulaDesign
+    scale : (p,)
+        Coefficients in the user's units are those of the engine times this.
+    """
+
+    design: FormulaDesign
+    scale: Floats
+
+    @classmethod
+    def of(cls, panel: PanelCounts, design: FormulaDesign, rows: Floats) -> SharedDesign:
+        """That of a panel, whose rows have these covariates."""
+        scale = EngineData.with_covariates(panel, rows).scale
+        assert scale is not None
+        return cls(design, scale)
 
 
 def fit_covariates(
-    model: GP4C, panel: PanelCounts, events: RecurrentEvents | None, say: Say | None = None
+    model: GP4C,
+    panel: PanelCounts,
+    events: RecurrentEvents | None,
+    say: Say | None = None,
+    shared: SharedDesign | None = None,
 ) -> None:
     """Fit curve, laws and coefficients together, and store all of it."""
     if events is not None:
         raise ValueError("formula= and events= do not go together")
     assert model.formula is not None
-    design, panel = learn_design(panel, model.formula, model.missing)
-    rows = design_rows(design, panel)
-    check_estimable(panel, rows, design)
-    data = EngineData.with_covariates(panel, rows)
+    if shared is None:
+        design, panel = learn_design(panel, model.formula, model.missing)
+        rows = design_rows(design, panel)
+        check_estimable(panel, rows, design)
+        data = EngineData.with_covariates(panel, rows)
+    else:
+        design, rows = shared.design, design_rows(shared.design, panel)
+        data = EngineData.with_covariates(panel, rows, shared.scale)
     laws = candidates(model.effect, model.bursts, data)
     factors = season_factors(model.season, panel)
     factors = factors.joined(changing_factors(model.formula, design, panel, rows))
@@ -95,7 +131,7 @@ def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats, Fl
     from_prior = bread @ (prior[:, None] * bread)
     few = n / max(n - n_beta - 1, 1)  # subjects, not rows, are independent
     robust = few * (influence @ influence.T) + from_prior
-    leverage = np.minimum((scores * influence).sum(axis=0), _MOST_LEVERAGE)
+    leverage = np.minimum(_leverages(mode, data, scores, influence), _MOST_LEVERAGE)
     left_out = influence / (1.0 - leverage)
     jackknife = left_out @ left_out.T + from_prior
     of_factors = few * (influence[b.stop :] @ influence[b.stop :].T)
@@ -115,27 +151,56 @@ def _prior_precision(mode: Mode) -> Floats:
 
 def _subject_scores(mode: Mode, data: EngineData) -> Floats:
     """Gradient of each subject's log-likelihood at the mode, (D, K), by central differences."""
-    land = mode.landscape
-    likelihood, window = land.task.likelihood, data.window
     assert data.panel is not None
-    modulation, inputs = data.modulated or (None, None)
-    counts = SubjectCounts.of(data.panel, likelihood.law, likelihood.effect, data.z, inputs)
-    shifts = _STEP * np.eye(land.dimension)
+    shifts = _STEP * np.eye(mode.landscape.dimension)
     x = mode.x[:, None] + np.concatenate([shifts, -shifts], axis=1)
-    u = np.full(x.shape[1], mode.u)
+    values = _subject_log_likelihoods(mode, data, np.arange(data.panel.n_subjects), x)
+    up, down = np.split(values, 2, axis=1)
+    return np.asarray(((up - down) / (2 * _STEP)).T)
+
+
+def _leverages(mode: Mode, data: EngineData, scores: Floats, influence: Floats) -> Floats:
+    r"""Share of the information along d_k = G s_k that subject k brings itself, (K,).
+
+    d_kᵀ(−∂² ln p_k)d_k / s_kᵀd_k; of a linear regression these are the leverages.
+    """
+    assert data.panel is not None
+    panel, found = data.panel, np.zeros(scores.shape[1])
+    length = np.sqrt((influence**2).sum(axis=0))
+    direction = influence / np.maximum(length, 1e-300)
+    for first in range(0, panel.n_subjects, _AT_ONCE):
+        some = np.arange(first, min(first + _AT_ONCE, panel.n_subjects))
+        shifts = _CURVATURE_STEP * direction[:, some]
+        x = mode.x[:, None] + np.concatenate([shifts, -shifts, 0 * shifts[:, :1]], axis=1)
+        values = _subject_log_likelihoods(mode, data, some, x)
+        up, down = np.diag(values[:, : len(some)]), np.diag(values[:, len(some) : -1])
+        found[some] = (2 * values[:, -1] - up - down) / _CURVATURE_STEP**2
+    along = (scores * direction).sum(axis=0)
+    safe = np.where(along > 0, along, 1.0)
+    return np.asarray(np.where(along > 0, found * length / safe, 0.0))
+
+
+def _subject_log_likelihoods(
+    mode: Mode, data: EngineData, some: NDArray[np.intp], x: Floats
+) -> Floats:
+    """Log-likelihoods (K, C) of some subjects at points x (D, C)."""
+    land, panel = mode.landscape, data.panel
+    assert panel is not None
+    likelihood, window = land.task.likelihood, data.window
+    modulation, inputs = data.modulated or (None, None)
+    rows = np.isin(panel.subject_index, some)
+    z, inputs = (None if each is None else each[rows] for each in (data.z, inputs))
+    counts = SubjectCounts.of(panel[some], likelihood.law, likelihood.effect, z, inputs)
     _, level, params, beta = land.parts(x)
     edges = np.linspace(0.0, 1.0, max(land.size, 2))
     grid = Grid.on(edges if modulation is None else modulation.refined(edges), 8)
     length = window[1] - window[0]
     start, stop = (counts.start - window[0]) / length, (counts.stop - window[0]) / length
-    square = np.exp(level) * land.curve_at(grid.nodes, x, u) ** 2
+    square = np.exp(level) * land.curve_at(grid.nodes, x, np.full(x.shape[1], mode.u)) ** 2
     if modulation is None:
         areas = IntervalIntegrals(grid, start, stop).apply(square)
     else:
         brought = np.zeros((len(start), 0)) if counts.inputs is None else counts.inputs
         w = x[land.dimension - modulation.size :]
         areas = SheetIntegrals(modulation, grid, start, stop, brought).apply(square, w)
-    rate = likelihood.cells.rate
-    values = counts.log_likelihoods(rate * areas, params, beta)
-    up, down = np.split(values, 2, axis=1)
-    return np.asarray(((up - down) / (2 * _STEP)).T)
+    return counts.log_likelihoods(likelihood.cells.rate * areas, params, beta)

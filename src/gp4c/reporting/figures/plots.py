@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gp4c.analysis.groups.group_draws import shown
 from gp4c.data.checks import check_choice
 from gp4c.exceptions import NoIntensityError
 from gp4c.reporting.figures.curves import Bands, Curves, Floats, curves_of, ratio_times
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.groups.contrast_answers import Question
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
@@ -214,6 +216,7 @@ def plot_ratio(
     curve: str = "rate",
     pair: tuple[Hashable, Hashable] | None = None,
     times: Floats | None = None,
+    at: str = "standardised",
 ) -> Axes:
     """Draw the ratio of two groups over time on a logarithmic scale, with its band and 1.
 
@@ -228,18 +231,21 @@ def plot_ratio(
     pair : (first, second), optional
         Which groups; needed if there are more than two. The ratio is second / first.
     times : array, optional
+    at : {"standardised", "average"}
+        Whose covariates the curves have in a comparison with a formula.
     """
     t = ratio_times(comparison) if times is None else np.asarray(times)
     first, second = pair or comparison.groups[:2]
-    ratio = comparison.ratio(t, curve=curve, pair=(first, second))
-    low, high = comparison.ratio_band(t, level, curve=curve, pair=(first, second))
+    how: Question = {"curve": curve, "pair": (first, second), "at": at}
+    ratio = comparison.ratio(t, **how)
+    low, high = comparison.ratio_band(t, level, **how)
     ax = axes_or_new(ax)
     look = style(0)
     ax.fill_between(t, low, high, color=look.colour, alpha=_BAND_ALPHA, linewidth=0)
     ax.plot(t, ratio, color=look.colour, linewidth=2)
     ax.axhline(1.0, color="#202020", linewidth=1, linestyle=(0, (4, 3)))
     what = "rates" if curve == "rate" else "mean numbers"
-    name = f"{safe(second)} / {safe(first)}"
+    name = f"{safe(second)} / {safe(first)}{covariate_words(comparison, at)}"
     plain_axes(ax, time_label(time_words(comparison.panel)), f"ratio of {what}, {name}")
     ax.set_yscale("log")
     _plain_ratio_ticks(ax, float(np.min(low)), float(np.max(high)))
@@ -254,6 +260,7 @@ def plot_comparison(
     what: str = "cumulative",
     level: float = 0.95,
     pair: tuple[Hashable, Hashable] | None = None,
+    at: str = "standardised",
 ) -> Axes:
     """Draw a comparison: what ``found.plot()`` does.
 
@@ -266,17 +273,27 @@ def plot_comparison(
     level : float
     pair : (first, second), optional
         For ratios; needed if there are more than two groups.
+    at : {"standardised", "average"}
+        Whose covariates the curves have in a comparison with a formula.
     """
     check_choice("what", what, ("cumulative", "intensity", "ratio", "rate ratio"))
     if what in ("ratio", "rate ratio"):
         curve = "cumulative" if what == "ratio" else "rate"
-        return plot_ratio(comparison, ax, level=level, curve=curve, pair=comparison._pair(pair))
+        pair = comparison._pair(pair)
+        return plot_ratio(comparison, ax, level=level, curve=curve, pair=pair, at=at)
     groups = list(enumerate(comparison.groups))
     return plot_groups(
-        {str(g): comparison.models[g] for _, g in groups}, ax, what=what, level=level,
-        title=comparison.by,
+        {str(g): shown(comparison.models[g], at) for _, g in groups}, ax, what=what, level=level,
+        title=f"{comparison.by}{covariate_words(comparison, at)}",
         observed={str(g): comparison.panel[comparison.codes == k] for k, g in groups},
     )  # fmt: skip
+
+
+def covariate_words(comparison: Comparison, at: str) -> str:
+    """Whose covariates curves have, as part of a label; nothing without a formula."""
+    if comparison.tested.adjustment is None:
+        return ""
+    return ", standardised" if at == "standardised" else ", average covariates"
 
 
 def plot_history(model: PanelEstimator, ax: Axes | None = None) -> Axes:

@@ -16,10 +16,20 @@ import numpy as np
 from gp4c.data.checks import check_choice
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.effect_rows import effects_section
-from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of, ratio_times
+from gp4c.reporting.figures.curves import Curves, at_exposure
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
 from gp4c.reporting.page import report_figures as figures
 from gp4c.reporting.page.component_section import component_section
+from gp4c.reporting.page.group_parts import (
+    STANDARDISED,
+    average_figure,
+    comparison_parts,
+    is_adjusted,
+    ratio_cards,
+    regressions,
+    shown_curves,
+    whose,
+)
 from gp4c.reporting.page.pdf_report import page_pdf
 from gp4c.reporting.page.report_method import (
     PAPER,
@@ -48,6 +58,7 @@ from gp4c.reporting.words import estimate, moment, number, per, percent, point
 if TYPE_CHECKING:
     import os
 
+    from gp4c.analysis.comparison import Comparison
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
@@ -88,7 +99,7 @@ class Report:
     models: Mapping[str, PanelEstimator]
     panel: PanelCounts | None = None
     by: str | None = None
-    comparison: Any = None
+    comparison: Comparison | None = None
     forecasts: Mapping[str, Any] = field(default_factory=dict)
     title: str = "Panel counts"
     level: float = 0.95
@@ -106,13 +117,14 @@ class Report:
     @cached_property
     def curves(self) -> dict[str, Curves]:
         """Curves of all groups with bands of all levels."""
-        return {name: curves_of(m, levels=self.levels) for name, m in self.models.items()}
+        return shown_curves(self.models, self.comparison, self.levels)
 
     @cached_property
     def summaries(self) -> dict[str, ModelSummary]:
-        """Summaries of all groups."""
+        """Summaries of all groups, at average covariates where they have some."""
+        adjusted = is_adjusted(self.comparison)
         return {
-            name: summarise(m, level=self.level, curves=self.curves[name])
+            name: summarise(m, level=self.level, curves=None if adjusted else self.curves[name])
             for name, m in self.models.items()
         }
 
@@ -158,7 +170,7 @@ class Report:
             ("components", "What the rate is made of",
              component_section(self.models, self.levels, self.by, self.figures)),
             ("effects", "Effects of covariates",
-             effects_section(self.models, self.level, self.by)),
+             effects_section(regressions(self.models, self.comparison), self.level, self.by)),
             ("comparison", "Comparison of groups", self._comparison()),
             ("forecast", "Forecast", self._forecast()),
             ("units", "Units", units_section(self.models, self.level, self.by)),
@@ -216,18 +228,20 @@ class Report:
             n = [_size(sizes, key) for key in ("n_subjects", "n_intervals", "n_events")]
             lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
         exposed = escape(at_exposure(self.first))
-        cards = []
-        for name, summary in self.summaries.items():
-            row = summary["mean number of events"]
+        cards = list(ratio_cards(self.comparison, self.level))
+        standardised = f", {STANDARDISED}" if is_adjusted(self.comparison) else ""
+        for name, curves in self.curves.items():
+            edges = curves.cumulative_bands.get(self.level)
             band = (
-                "" if row.low is None or row.high is None
-                else f"{percent(self.level)} band {estimate(row.low)} to {estimate(row.high)}"
+                "" if edges is None else f"{percent(self.level)} band {estimate(edges[0][-1])} to "
+                f"{estimate(edges[1][-1])}"
             )  # fmt: skip
             label = f"{self.by}: {name}" if self.by else "all subjects"
             cards.append(
                 f'<div class="card"><div class="name">{escape(label)}</div>'
-                f'<div class="figure">{estimate(float(row.value or 0.0))}</div>'
-                f"<div>events per subject{exposed} by {escape(moment(end, unit))}</div>"
+                f'<div class="figure">{estimate(float(curves.cumulative[-1]))}</div>'
+                f"<div>events per subject{exposed} by {escape(moment(end, unit))}"
+                f"{standardised}</div>"
                 f'<div class="range">{escape(band)}</div></div>'
             )
         return f'{paragraph(lead, "lead")}<div class="cards">{"".join(cards)}</div>'
@@ -238,7 +252,7 @@ class Report:
         if all(c.cumulative_bands for c in self.curves.values()):
             keys = [figures.level_key(level) for level in self.levels]
             yield level_switch(keys, figures.level_key(self.level))
-        unit = self.first.time_unit_
+        unit, adjusted = self.first.time_unit_, is_adjusted(self.comparison)
         below = "" if self.numbers_observed is None else " Numbers: subjects still observed."
         if any(c.rate is not None for c in self.curves.values()):
             self.figures["rate"] = figures.curve_figure(
@@ -247,17 +261,21 @@ class Report:
             ticks = " Ticks below: visits." if self.figures["rate"]["rug"] else ""
             yield plot(
                 "rate", self._in_words("rate"),
-                f"Event rate, {escape(per(unit, self.first.usage_))}, for a subject of average "
-                f"rate, with <span data-level></span> bands.{ticks}{below}", self._values("rate"),
+                f"Event rate, {escape(per(unit, self.first.usage_))}, "
+                f"{whose(self.comparison, 'for a subject of average rate')}, "
+                f"with <span data-level></span> bands.{ticks}{below}", self._values("rate"),
             )  # fmt: skip
         self.figures["cumulative"] = figures.curve_figure(
             self.curves, "cumulative", observed=self.numbers_observed
         )
         yield plot(
             "cumulative", self._in_words("cumulative"),
-            "Mean number of events per subject since the beginning, with <span data-level></span> "
-            f"bands.{below}", self._values("cumulative"),
+            "Mean number of events per subject since the beginning, "
+            f"{whose(self.comparison, '')}{', ' if adjusted else ''}with "
+            f"<span data-level></span> bands.{below}", self._values("cumulative"),
         )  # fmt: skip
+        if adjusted:
+            yield average_figure(self.models, self.levels, self.figures)
 
     def _in_words(self, what: str) -> str:
         """Text for those who do not see the figure."""
@@ -292,25 +310,9 @@ class Report:
         return "".join(tables) + observed_table(self.numbers_observed)
 
     def _comparison(self) -> Iterator[str]:
-        if self.comparison is None:
-            return
-        for line in str(self.comparison).splitlines():
-            yield paragraph(line)
-        times = ratio_times(self.comparison)
-        for k, pair in enumerate(self.comparison.pairs[:3]):
-            name = f"{pair[1]} / {pair[0]}"
-            for curve, words in (("cumulative", "mean numbers of events"), ("rate", "event rates")):
-                how = {"curve": curve, "pair": pair}
-                bands = {v: self.comparison.ratio_band(times, v, **how) for v in self.levels}
-                ratio = self.comparison.ratio(times, **how)
-                key = f"ratio-{curve}-{k}"
-                axis = TimeAxis.of(self.first).words
-                self.figures[key] = figures.ratio_figure(name, times, ratio, bands, axis)
-                yield plot(
-                    key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
-                    f"Ratio of {words}, {escape(name)}, with <span data-level></span> bands; "
-                    "1 is no difference.",
-                )  # fmt: skip
+        if self.comparison is not None:
+            axis = TimeAxis.of(self.first).words
+            yield from comparison_parts(self.comparison, self.levels, axis, self.figures)
 
     def _forecast(self) -> Iterator[str]:
         if not self.forecasts:

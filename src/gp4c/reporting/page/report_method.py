@@ -121,8 +121,8 @@ def _covariates(model: PanelEstimator) -> str:
         return ""
     return (
         f"Covariates ({model.get_params()['formula']}) multiply the rate; their coefficients were "
-        "estimated together with the curve, with standard errors from a sandwich estimator over "
-        "subjects."
+        "estimated together with the curve, with standard errors "
+        f"({model.coefficients_.rows()[0].errors}) that are robust to overdispersion."
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gp4c.analysis.comparison_words import ACCOUNTS, table_notes
+from gp4c.analysis.groups.group_draws import shown
 from gp4c.analysis.planning.power_words import plan_text, table_rows
 from gp4c.data.checks import plural
 from gp4c.data.summaries.table import Table
@@ -34,18 +35,25 @@ def comparison_table(found: Comparison, level: float = 0.95) -> Table:
 def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
     time = found.horizon
     when = moment(time, found.panel.time_unit)
+    standardised = ", standardised" if found.regression is not None else ""
+    for row in found.adjusted(level).to_dict("records"):
+        yield Estimate(
+            f"Adjusted ratio of rates (standard errors: {row['errors']})",
+            f"{row['second']} to {row['first']}", row["ratio"], (row["low"], row["high"]),
+            row["p_value"],
+        )  # fmt: skip
     for group in found.groups:
-        model = found.models[group]
-        band = model.cumulative_band(time, level)
+        model = shown(found.models[group], "standardised")
+        low, high = model.cumulative_band(time, level)
         yield Estimate(
-            f"Mean number of events by {when}", str(group), float(model.cumulative(time)), band
-        )
-    for first, second in found.pairs:
-        pair = (first, second)
+            f"Mean number of events by {when}{standardised}", str(group),
+            float(model.cumulative(time)), (float(low), float(high)),
+        )  # fmt: skip
+    for pair in found.pairs:
+        low, high = found.ratio_band(time, level, curve="cumulative", pair=pair)
         yield Estimate(
-            f"Ratio of mean numbers by {when}", f"{second} to {first}",
-            float(found.ratio(time, curve="cumulative", pair=pair)),
-            found.ratio_band(time, level, curve="cumulative", pair=pair),
+            f"Ratio of mean numbers by {when}{standardised}", f"{pair[1]} to {pair[0]}",
+            float(found.ratio(time, curve="cumulative", pair=pair)), (float(low), float(high)),
         )  # fmt: skip
     adjusted = " (pairs adjusted by Holm's method)" if len(found.pairs) > 1 else ""
     for row in found.intervals(level).to_dict("records"):

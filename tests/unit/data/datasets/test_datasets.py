@@ -97,7 +97,20 @@ def test_windows_and_units():
         "bladder": ((0.0, 53.0), "months", 920),
         "skin": ((0.0, 1879.0), "days", 2490),
         "skin_full": ((0.0, 1879.0), "days", 2523),
+        "cgd": ((0.0, 439.0), "days", 487),
     }
+
+
+def test_the_granulomatous_disease_trial():
+    panel = gp4c.load_dataset("cgd")
+    arms = panel.covariates["treatment"].value_counts().to_dict()
+    assert arms == {"placebo": 65, "interferon": 63}
+    assert panel.covariates["centre"].nunique() == 13
+    assert {arm: panel.where(treatment=arm).n_events for arm in arms} == {
+        "placebo": 56, "interferon": 20,
+    }  # fmt: skip
+    totals = np.bincount(panel.subject_index, panel.count)
+    assert (int((totals == 0).sum()), int(totals.max())) == (84, 7)
 
 
 def test_the_complete_skin_record():
