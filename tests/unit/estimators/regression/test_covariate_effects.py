@@ -98,9 +98,43 @@ def test_the_table_is_arithmetic_of_coefficients_and_errors(frailty):
         assert_allclose(found["low"], low, rtol=1e-6)
         assert_allclose(found["z"], table["coefficient"] / table[column])
     assert_allclose(table["rate_ratio"], np.exp(table["coefficient"]))
-    assert_allclose(table["p_value"], 2 * (1 - _normal_cdf(np.abs(table["z"]))), atol=1e-12)
-    jackknife = frailty.effect_table(errors="jackknife")
-    assert np.all(jackknife["high"] / jackknife["low"] > table["high"] / table["low"])
+    robust, jackknife = (frailty.effect_table(errors=name) for name in ("robust", "jackknife"))
+    assert_allclose(robust["p_value"], 2 * (1 - _normal_cdf(np.abs(robust["z"]))), atol=1e-12)
+    assert np.all(jackknife["high"] / jackknife["low"] > robust["high"] / robust["low"])
+
+
+def test_few_subjects_have_the_jackknife_and_a_t_distribution(frailty):
+    # 85 patients and three coefficients: 81 degrees of freedom, whose 97.5% point is 1.9897
+    table, jackknife = frailty.effects_, frailty.effect_table(errors="jackknife")
+    assert set(table["errors"]) == {"jackknife, t with 81 degrees of freedom"}
+    assert_allclose(table["z"], jackknife["z"])
+    error = table["coefficient"] / table["z"]
+    assert_allclose(np.log(table["high"] / table["low"]) / (2 * error), 1.98969, rtol=1e-4)
+
+
+def test_the_jackknife_is_that_of_leaving_subjects_out():
+    # a constant rate, so that refits are quick: 24 refits without one subject each
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal(24)
+    panel, _ = gp4c.simulate_panel(
+        0.3, window=(0.0, 10.0), n_subjects=24, n_intervals=2, covariates={"x": x},
+        coefficients={"x": 0.4}, frailty=1.0, random_state=5,
+    )  # fmt: skip
+    options = {"formula": "x", "effect": None, "bursts": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", gp4c.exceptions.GP4CWarning)
+        every = gp4c.GP4C(**options).fit(panel)
+        left = [
+            gp4c.GP4C(**options).fit(panel[np.delete(np.arange(24), k)]).effects_["coefficient"][0]
+            for k in range(24)
+        ]
+    refitted = np.sqrt(((np.array(left) - every.effects_["coefficient"][0]) ** 2).sum())
+    row = every.effect_table(errors="jackknife").iloc[0]
+    # one Newton step, and the error of the draws behind each posterior mean
+    assert_allclose(row["coefficient"] / row["z"], refitted, rtol=0.12)
+
+
+def test_errors_have_known_names(frailty):
     with pytest.raises(ValueError, match="errors must be one of"):
         frailty.effect_table(errors="none")
 
