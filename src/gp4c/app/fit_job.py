@@ -13,6 +13,7 @@ from gp4c.app.messages import Part, Progress, Send, Written
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
+    from gp4c.estimators.base import PanelEstimator
     from gp4c.reporting.fit_result import Writer
     from gp4c.reporting.page.html_report import Report
     from gp4c.reporting.page.report_page import Section
@@ -60,6 +61,7 @@ def fitted_report(analysis: Analysis, say: Callable[[str], None] | None = None) 
     chosen, panel = analysis.choices, analysis.panel()
     model = GP4C(formula=chosen.formula, random_state=chosen.seed)
     found: Comparison | None = None
+    models: dict[str, PanelEstimator]
     if chosen.by is None:
         models = {"all subjects": model.fit(panel, progress=say)}
     else:
