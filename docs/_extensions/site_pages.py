@@ -19,7 +19,7 @@ SECTIONS = (
         ("estimators", "classical", "files"),
         (
             "gp4c.estimators.forecasts.count_forecast",
-            "gp4c.estimators.subject_effects",
+            "gp4c.estimators.forecasts.subject_effects",
             "gp4c.files.arviz_export",
         ),
     ),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from gp4c.estimators.forecasts.forecast_inputs import covariate_rows, known_subjects, seed_of
 from gp4c.estimators.forecasts.joint_counts import JointCounts
-from gp4c.estimators.subject_effects import subject_effect_table
+from gp4c.estimators.forecasts.subject_effects import subject_effect_table
 from gp4c.exceptions import PanelDataError
 from gp4c.threads import one_blas_thread
 

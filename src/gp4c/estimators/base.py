@@ -122,6 +122,8 @@ class PanelEstimator:
     compression_: Compression | None = None
     fit_check_: OwnCheck | None = None
     n_left_out_: int = 0
+    #: types of events of a fit that has several
+    event_types_: tuple[str, ...] = ()
     time_origin_: str | None = None  # of models that were saved before there was one
     usage_: str | None = None  # what rates are per, if not time
     law_: str = "poisson"
@@ -295,6 +297,11 @@ class PanelEstimator:
         for one in reversed(cls.__mro__):
             found |= vars(one).get("saved", {})
         return found
+
+    @classmethod
+    def checks_of(cls, state: Mapping[str, object]) -> dict[str, kinds.Check]:
+        """Checks of the fitted attributes that a file holds."""
+        return cls.saved_attributes()
 
     def _state(self) -> dict[str, object]:
         """Return what a saved model holds: all fitted attributes."""

@@ -227,19 +227,13 @@ def store_posterior(
         draws, report = _sampled(model, fit, scale)
     model.window_ = window
     model.law_, model.effect_ = law.name, effect.name
-    model.posterior_, model._continuation = draws, None
-    psi, theta = fit.task.likelihood.split(_medians(draws.params, draws.weights))
-    variance = float(effect.variance(psi[:, None])[0])
-    model.frailty_variance_ = variance
-    model.frailty_shape_ = 1.0 / variance if variance > 0 else np.inf
-    model.dispersion_ = float(law.dispersion(theta[:, None])[0])
-    model.burst_size_ = law.burst_size(theta)
+    store_draws(model, draws)
+    model._continuation = None
     model.log_evidence_ = model.objective_ = model.elbo_ = fit.weighted.log_evidence
     model.effective_draws_, model.pareto_k_ = fit.weighted.effective, fit.weighted.pareto_k
     model.effect_choice_ = choice_words((law.name, effect.name), fit.evidences)
     model.evidences_ = {_words(key): value for key, value in fit.evidences.items()}
     best = fit.lattice.best.mode
-    _store_hyper(model, draws)
     model.n_inducing_ = best.landscape.size
     model.n_iter_ = sum(point.mode.steps for point in fit.lattice.points)
     model.history_ = np.array([fit.lattice.log_evidence, fit.weighted.log_evidence])
@@ -253,6 +247,20 @@ def store_posterior(
         model.effective_draws_, model.pareto_k_ = report.curve_ess, float("nan")
         model.converged_ = report.curve_r_hat <= MOST_R_HAT
     return draws
+
+
+def store_draws(model: GaussianProcessModel, draws: CurveDraws) -> None:
+    """Set the posterior of a model whose laws are known, and the medians of its parameters."""
+    law, effect = LAWS[model.law_], EFFECTS[model.effect_]
+    model.posterior_ = draws
+    both = _medians(draws.params, draws.weights)
+    psi, theta = both[: len(effect.parameters)], both[len(effect.parameters) :]
+    variance = float(effect.variance(psi[:, None])[0])
+    model.frailty_variance_ = variance
+    model.frailty_shape_ = 1.0 / variance if variance > 0 else np.inf
+    model.dispersion_ = float(law.dispersion(theta[:, None])[0])
+    model.burst_size_ = law.burst_size(theta)
+    _store_hyper(model, draws)
 
 
 def _reliable(k: float, effective: float, size: int) -> bool:
@@ -376,11 +384,23 @@ def joint_score(
     that their ratio is a predictive probability. None where either comes from tempering or a
     sampler: such evidences have errors of some tenths, more than an average over draws has.
     """
-    if model.pareto_k_ is None or np.isnan(model.pareto_k_):
+    found = joined_fit(model, fitted, panel, z, inputs)
+    if found is None:
         return None
-    posterior = model.posterior_
+    error = np.sqrt(1.0 / found.weighted.effective + 1.0 / (model.effective_draws_ or np.inf))
+    return found.weighted.log_evidence - model.log_evidence_, float(error)
+
+
+def joined_data(
+    model: GaussianProcessModel,
+    fitted: EngineData,
+    panel: PanelCounts,
+    z: Floats | None,
+    inputs: Floats | None = None,
+) -> EngineData:
+    """Subjects of a fit and new ones, in the scale of the fit."""
     assert fitted.panel is not None
-    assert isinstance(posterior, CurveDraws)
+    assert isinstance(model.posterior_, CurveDraws)
     rows: Any = _JoinedRows.of(fitted.panel, panel)
     both = None
     if fitted.z is not None and fitted.scale is not None and z is not None:
@@ -389,9 +409,20 @@ def joint_score(
     if fitted.modulated is not None:
         new = np.zeros((panel.n_intervals, 0)) if inputs is None else inputs
         modulated = fitted.modulated[0], np.concatenate([fitted.modulated[1], new])
-    data = EngineData(rows, None, fitted.window, both, fitted.scale, posterior.rate, modulated)
-    found = fit_engine(model, data, [(LAWS[model.law_], EFFECTS[model.effect_])]).weighted
-    if np.isnan(found.pareto_k):
+    rate = model.posterior_.rate
+    return EngineData(rows, None, fitted.window, both, fitted.scale, rate, modulated)
+
+
+def joined_fit(
+    model: GaussianProcessModel,
+    fitted: EngineData,
+    panel: PanelCounts,
+    z: Floats | None,
+    inputs: Floats | None = None,
+) -> EngineFit | None:
+    """The laws of a fit fitted to its subjects and new ones together; None as in `joint_score`."""
+    if model.pareto_k_ is None or np.isnan(model.pareto_k_):
         return None
-    error = np.sqrt(1.0 / found.effective + 1.0 / (model.effective_draws_ or np.inf))
-    return found.log_evidence - model.log_evidence_, float(error)
+    data = joined_data(model, fitted, panel, z, inputs)
+    found = fit_engine(model, data, [(LAWS[model.law_], EFFECTS[model.effect_])])
+    return None if np.isnan(found.weighted.pareto_k) else found

@@ -9,6 +9,7 @@ import numpy as np
 
 from gp4c.data.panel import PanelCounts
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.data.types.typed_panel import TypedPanel
 from gp4c.estimators.fit_warnings import look_back, warn_if_overdispersed, warn_of_misfit
 from gp4c.estimators.fitting import (
     describe_data,
@@ -19,7 +20,8 @@ from gp4c.estimators.fitting import (
     warn_unless_converged,
 )
 from gp4c.estimators.inputs import check_choice, check_shared_parameters, refuse_events
-from gp4c.estimators.regression.covariates import CovariateModel
+from gp4c.estimators.types.typed_answers import TypedCurves
+from gp4c.estimators.types.typed_state import forget_types, refuse_with_types
 from gp4c.files import kinds
 from gp4c.inference.variational.count_terms import COUNT_TERMS, count_term
 from gp4c.inference.variational.hyper import Problem
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from gp4c.estimators.regression.engine_regression import SharedDesign
 
 
-class GP4C(CovariateModel):
+class GP4C(TypedCurves):
     r"""Smooth event rate from panel counts: a squared Gaussian process.
 
     .. math::
@@ -279,6 +281,12 @@ class GP4C(CovariateModel):
         """
         self._check_parameters()
         refuse_events(self, panel)
+        if isinstance(panel, TypedPanel):
+            from gp4c.estimators.types.typed_fit import fit_types
+
+            refuse_with_types(events, client)
+            fit_types(self, panel, progress)
+            return self
         if client is not None or not isinstance(panel, PanelCounts):
             if self.has_factors:
                 raise ValueError(
@@ -290,9 +298,11 @@ class GP4C(CovariateModel):
             )
 
             with self._whole_fit(panel):
+                forget_types(self)
                 fit_large(self, panel, events, client, progress)
             return self
         with self._whole_fit(panel), one_blas_thread():
+            forget_types(self)
             self.compression_ = self.coefficients_ = self.fit_check_ = None
             self._keep_time_axis(panel)
             if self._is_variational:

@@ -230,7 +230,7 @@ def _restore(body: dict[str, Any]) -> PanelEstimator:
     parameters, state = _decode(body["parameters"]), _decode(body["state"])
     if not isinstance(parameters, dict) or not isinstance(state, dict):
         raise TypeError("its parameters or its state are no named values")
-    wrong = problem_with(state, cls.saved_attributes())
+    wrong = problem_with(state, cls.checks_of(state))
     if wrong:
         raise ValueError(wrong)
     model = cls(**parameters)

@@ -41,6 +41,7 @@ RESULTS = {
     "PowerTrend": "gp4c.model.modulation.rate_trends",
     "Season": "gp4c.model.modulation.seasons",
     "OverTime": "gp4c.model.modulation.over_time",
+    "SummedCurves": "gp4c.posterior.summed_curves",
     "RateRows": "gp4c.classical.parametric.rate_fit",
     "SamplerReport": "gp4c.inference.sampler.sampler_report",
     "Bound": "gp4c.inference.variational.bound",
@@ -83,6 +84,13 @@ FIELDS: dict[str, dict[str, Check]] = {
     "OverTime": {
         "label": TEXT, "names": tuple_of(TEXT, "c"), "columns": tuple_of(COUNT, "c"),
         "units": array("c", positive=True),
+    },
+    "SummedCurves": {
+        "kernel": kernel, "groups": tuple_of(result("CurveGroup"), "none"), "weights": array("S"),
+        "variance": array("none"), "prior_mean": array("none"), "params": array("none", "S"),
+        "coefficients": array("none", "S"), "chain": array("S", kind="i"), "window": window,
+        "rate": number(), "parts": tuple_of(result("CurveDraws"), "T", at_least=1),
+        "who": array("T", "S", kind="i"),
     },
     "SamplerReport": {
         "log_evidence": ANY_NUMBER, "log_evidence_error": ANY_NUMBER,

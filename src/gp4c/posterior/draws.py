@@ -156,6 +156,19 @@ class CurveDraws:
             self, variance=self.variance * factor, prior_mean=self.prior_mean * np.sqrt(factor)
         )
 
+    def reweighted(self, weights: Floats) -> tuple[CurveDraws, Indices]:
+        """The draws with other weights (S,), those of weight 0 left out, and their new places."""
+        keep = weights > 0
+        ends = np.cumsum([group.size for group in self.groups])[:-1]
+        parts = zip(self.groups, np.split(keep, ends), strict=True)
+        groups = [replace(g, values=g.values[:, some]) for g, some in parts if some.any()]
+        kept = replace(
+            self, groups=tuple(groups), weights=weights[keep], variance=self.variance[keep],
+            prior_mean=self.prior_mean[keep], params=self.params[:, keep],
+            coefficients=self.coefficients[:, keep], chain=self.chain[keep],
+        )  # fmt: skip
+        return kept, np.cumsum(keep) - 1
+
     def choose(self, size: int, rng: np.random.Generator) -> Indices:
         """Draws in proportion to their weights, each as often as the next, in random order."""
         return np.asarray(rng.permutation(systematic(self.weights, size, rng)))
@@ -188,8 +201,12 @@ class CurveDraws:
 
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Draws of λ at `times`, shape (size, len(times))."""
-        who, x = self.choose(size, rng), self.unit(times)
-        paths = np.empty((len(x), size))
+        return self.paths_of(times, self.choose(size, rng), rng)
+
+    def paths_of(self, times: Floats, who: Indices, rng: np.random.Generator) -> Floats:
+        """λ of chosen draws at any times, completed outside the window, (draws, times)."""
+        x = self.unit(times)
+        paths = np.empty((len(x), len(who)))
         for process, chosen in self._share(who):
             paths[:, chosen] = self._paths(process, x, who[chosen], rng)
         return np.asarray(self.scale * paths.T**2)

@@ -148,6 +148,10 @@ class SubjectCounts:
         """R of each subject, at effect 1, for every draw: (intervals, S) → (K, S)."""
         return self._split(integrals, beta)[2]
 
+    def expected_rows(self, integrals: Floats, beta: Floats | None = None) -> tuple[Floats, Floats]:
+        """r of the rows with a remainder and R of the subjects, (J2, S) and (K, S)."""
+        return self._split(integrals, beta)[1:]
+
     def log_likelihoods(
         self, integrals: Floats, params: Floats, beta: Floats | None = None
     ) -> Floats:

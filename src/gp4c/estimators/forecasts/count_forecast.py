@@ -142,6 +142,35 @@ def forecast(
     "trend" ageing that goes on. If they give different answers, the past does not decide; "auto"
     says which of them it would have served.
     """
+    plan = planned(
+        model, start, stop, subjects, level, every=every, each=each, exposure=exposure, usage=usage,
+        new_units=new_units, at=at, covariates=covariates, history=history, beyond=beyond,
+        n_draws=n_draws, random_state=random_state,
+    )  # fmt: skip
+    mean, draws = plan.counts.draw(plan.plan.asked, plan.size, np.random.default_rng(plan.seed))
+    return plan.answer(mean, draws)
+
+
+def planned(
+    model: PanelEstimator,
+    start: ArrayLike,
+    stop: ArrayLike,
+    subjects: Subjects,
+    level: float,
+    *,
+    every: Step | None = None,
+    each: bool = False,
+    exposure: ArrayLike | str | None = None,
+    usage: ArrayLike | str | None = None,
+    new_units: ArrayLike = 0,
+    at: Any = None,
+    covariates: Mapping[str, object] | None = None,
+    history: PanelCounts | None = None,
+    beyond: str = "prior",
+    n_draws: int | None = None,
+    random_state: int | None = None,
+) -> Planned:
+    """What a forecast must draw; the options are those of :func:`forecast`."""
     check_forecast(model, level, beyond, n_draws)
     times = _Windows.of(model, start, stop, every)
     going_on = how_it_goes_on(model, times.start, times.stop, beyond)
@@ -153,9 +182,7 @@ def forecast(
     if new is not None:
         plan = _with_additions(plan, times, units, who, new)
     size = n_draws or int(np.clip(_ALL_DRAWS // plan.asked.n_cells, _FEWEST_DRAWS, FORECAST_DRAWS))
-    rng = np.random.default_rng(seed_of(model, random_state))
     counts = model._joint_counts(who.known, who.covariates_with(new), going_on.way, who.own)
-    mean, draws = counts.draw(plan.asked, size, rng)
     words = (
         service_words(who.everybody, times.begin, float(times.stop.max()), who.active),
         "" if new is None else addition_words(model, new),
@@ -163,19 +190,46 @@ def forecast(
         exposure_words(model, given, units, who.known is None),
         covariate_words(covariates) if who.known is not None else "",
     )
-    return Forecast(
-        mean=mean[0].item() if plan.shape == () else mean.reshape(plan.shape),
-        draws=draws.T.reshape(size, *plan.shape),
-        level=level,
-        start=times.start,
-        stop=times.stop,
+    return Planned(
+        model, times.start, times.stop, level, plan, counts, size, seed_of(model, random_state),
         subjects=who.named(each),
         n_subjects=who.n_subjects + (0 if new is None else new.total),
         note=note_of(model, who.known, times.start, times.stop, going_on, _joined(words)),
-        time_unit=model.time_unit_,
-        time_origin=model.time_origin_,
-        pairs=plan.pairs,
-    )
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A forecast before its draws: what is asked, of whom, and what is known of them."""
+
+    model: PanelEstimator
+    start: Floats
+    stop: Floats
+    level: float
+    plan: Layout
+    counts: JointCounts
+    size: int
+    seed: int
+    subjects: str | list[Any] | None
+    n_subjects: int
+    note: str
+
+    def answer(self, mean: Floats, draws: NDArray[np.int64]) -> Forecast:
+        """The forecast with its means (cells,) and draws (cells, size)."""
+        shape = self.plan.shape
+        return Forecast(
+            mean=mean[0].item() if shape == () else mean.reshape(shape),
+            draws=draws.T.reshape(self.size, *shape),
+            level=self.level,
+            start=self.start,
+            stop=self.stop,
+            subjects=self.subjects,
+            n_subjects=self.n_subjects,
+            note=self.note,
+            time_unit=self.model.time_unit_,
+            time_origin=self.model.time_origin_,
+            pairs=self.plan.pairs,
+        )
 
 
 @dataclass(frozen=True)

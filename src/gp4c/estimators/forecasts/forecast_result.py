@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -54,6 +55,9 @@ class Forecast:
         The date of time 0, if times were dates; the table then has dates as well.
     pairs : bool
         Whether each subject has a window of its own.
+    by_type : mapping
+        Forecasts of the types of events by name, if the fit has types: joint with this one, the
+        draws of which are their sums.
     """
 
     mean: Any
@@ -67,6 +71,7 @@ class Forecast:
     time_unit: str | None = None
     time_origin: str | None = None
     pairs: bool = False
+    by_type: Mapping[str, Forecast] = field(default_factory=dict, repr=False)
 
     @property
     def interval(self) -> tuple[Any, Any]:
@@ -140,6 +145,7 @@ class Forecast:
             stop=stop,
             subjects="total" if several else self.subjects,
             pairs=False,
+            by_type={name: one.total() for name, one in self.by_type.items()},
         )
 
     def stock(self, service: float = 0.95) -> pd.DataFrame:
@@ -233,7 +239,15 @@ class Forecast:
         low, high = self.interval
         columns = {"mean": self.mean, "median": self.quantile(0.5), "low": low, "high": high}
         columns = {name: np.asarray(value).ravel() for name, value in columns.items()}
-        return self._rows().assign(**columns, level=self.level)
+        table: pd.DataFrame = self._rows().assign(**columns, level=self.level)
+        if not self.by_type:
+            return table
+        import pandas as pd
+
+        each = {**{name: one.to_frame() for name, one in self.by_type.items()}, "total": table}
+        frames = [frame.assign(event=name) for name, frame in each.items()]
+        joined: pd.DataFrame = pd.concat(frames, ignore_index=True)
+        return joined
 
     def _rows(self) -> pd.DataFrame:
         """Subject and window of each cell."""
@@ -268,13 +282,19 @@ class Forecast:
         if self.draws[0].size > 1:
             return "\n".join(part for part in (self._table_text(), self.note) if part)
         line = f"{self._sentence()}; {100 * self.level:g}% interval"
+        if self.by_type:
+            each = (f"{name} {one._numbers()}" for name, one in self.by_type.items())
+            line += f"\nof them {', '.join(each)}"
         return f"{line}\n{self.note}" if self.note else line
 
     def _sentence(self) -> str:
-        mean, low, high = (np.ravel(value)[0] for value in (self.mean, *self.interval))
         axis = TimeAxis(self.time_unit, self.time_origin)
         window = window_text(self.start[0], self.stop[0], axis)
-        return f"{_short(mean)} ({low}–{high}) events in {window}, {self._who()}"
+        return f"{self._numbers()} events in {window}, {self._who()}"
+
+    def _numbers(self) -> str:
+        mean, low, high = (np.ravel(value)[0] for value in (self.mean, *self.interval))
+        return f"{_short(mean)} ({low}–{high})"
 
     def _table_text(self) -> str:
         """The table as a screen has room for it: one kind of times, the level said once."""

@@ -234,6 +234,11 @@ class JointCounts:
         return params[len(self.model.effect_law_.parameters) :]
 
     def _seen(self) -> SubjectCounts:
+        """What was seen of the known subjects, as far as their effects need it."""
+        short = self.known is not None and self._totals_suffice
+        return replace(self, known=self.known.without_rows() if short else self.known).seen_counts()  # type: ignore[union-attr]
+
+    def seen_counts(self) -> SubjectCounts:
         """What was seen of the known subjects."""
         law, effect = self.model.count_law_, self.model.effect_law_
         if self.known is None:
@@ -241,8 +246,7 @@ class JointCounts:
         n_known = len(self.known.subjects)
         z = self.covariates if self.own is None else self.own
         z = None if z is None else z[:n_known]
-        known = self.known.without_rows() if self._totals_suffice else self.known
-        return SubjectCounts.of_histories(known, law, effect, z)
+        return SubjectCounts.of_histories(self.known, law, effect, z)
 
     @property
     def _totals_suffice(self) -> bool:

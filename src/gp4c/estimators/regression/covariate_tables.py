@@ -87,9 +87,9 @@ class CovariateTables(PanelEstimator):
         """Effects of the fitted subjects with intervals, one row each.
 
         Columns: subject, events, expected (at effect 1), effect (posterior mean, as in
-        `subject_effects_`), low, high; see :mod:`gp4c.estimators.subject_effects`.
+        `subject_effects_`), low, high; see :mod:`gp4c.estimators.forecasts.subject_effects`.
         """
-        from gp4c.estimators.subject_effects import subject_effect_table
+        from gp4c.estimators.forecasts.subject_effects import subject_effect_table
 
         self._check_fitted()
         return subject_effect_table(self, level)

@@ -8,13 +8,25 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, gammaln, zeta
+from scipy.special import (
+    digamma,
+    gammainc,
+    gammaincc,
+    gammainccinv,
+    gammaincinv,
+    gammaln,
+    ndtr,
+    ndtri,
+    zeta,
+)
 
 from gp4c.model.gamma_frailty import log_marginal
 from gp4c.model.laws.count_law import Parameter
 
 Floats = NDArray[np.float64]
 
+#: grid of ln υ on which a law without quantiles of its own is summed up
+_SCORED = (-60.0, 12.0, 7201)
 #: every law of effects that can be asked for by name; a law joins by being defined
 EFFECTS: dict[str | None, SubjectEffect] = {}
 
@@ -129,6 +141,30 @@ class SubjectEffect(ABC):
     def mean(self, psi: Floats, power: Floats, exposure: Floats) -> Floats:
         """E υ of the same law; only of conjugate laws."""
         raise NotImplementedError
+
+    # -- normal scores: Φ(z) = P(effect ≤ υ) ------------------------------------------------------
+
+    def log_quantile(self, z: Floats, psi: Floats) -> Floats:
+        """ln υ at scores (N,), for every draw of ψ (P, S): (S, N); by summing the density."""
+        y, below, above = self._tails(psi)
+        scores = np.where(below < above, ndtri(below), -ndtri(above))
+        return np.array([np.interp(z, one, y) for one in scores.T])
+
+    def score(self, y: Floats, psi: Floats) -> Floats:
+        """z at ln υ, (..., S) each."""
+        at, below, above = self._tails(psi)
+        scores = np.where(below < above, ndtri(below), -ndtri(above))
+        each = [np.interp(y[..., s], at, scores[:, s]) for s in range(psi.shape[1])]
+        return np.stack(each, axis=-1)
+
+    def _tails(self, psi: Floats) -> tuple[Floats, Floats, Floats]:
+        """P(ln υ ≤ y) and P(ln υ > y) on a grid of y: (G,), (G, S), (G, S)."""
+        y = np.linspace(*_SCORED)
+        mass = np.exp(self.log_density(y[:, None], psi)) * (y[1] - y[0])
+        below, above = np.cumsum(mass, axis=0), np.cumsum(mass[::-1], axis=0)[::-1]
+        whole = mass.sum(axis=0)
+        ends = [np.clip((side - mass / 2) / whole, 1e-300, 1.0) for side in (below, above)]
+        return y, ends[0], ends[1]
 
 
 class NoEffect(SubjectEffect):
@@ -279,3 +315,21 @@ class GammaEffect(SubjectEffect):
     def variance(self, psi: Floats) -> Floats:
         """1/α."""
         return np.asarray(np.exp(-psi[0]))
+
+    def log_quantile(self, z: Floats, psi: Floats) -> Floats:
+        """The quantile of Gamma(α, α) at Φ(z), from the nearer tail."""
+        alpha = np.exp(psi[0])[:, None]
+        tail = np.broadcast_to(ndtr(-np.abs(z)), (psi.shape[1], len(z)))
+        low = z <= 0
+        value = np.empty(tail.shape)
+        value[:, low] = gammaincinv(alpha, tail[:, low])
+        value[:, ~low] = gammainccinv(alpha, tail[:, ~low])
+        return np.asarray(np.log(np.maximum(value, 1e-300)) - psi[0][:, None])
+
+    def score(self, y: Floats, psi: Floats) -> Floats:
+        """Φ⁻¹ of the distribution function of Gamma(α, α), from the nearer tail."""
+        alpha = np.exp(psi[0])
+        x = alpha * np.exp(y)
+        below, above = gammainc(alpha, x), gammaincc(alpha, x)
+        least = np.maximum(np.minimum(below, above), 1e-300)
+        return np.asarray(np.where(below < above, 1.0, -1.0) * ndtri(least))

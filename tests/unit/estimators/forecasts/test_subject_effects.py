@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import gp4c
-from gp4c.estimators.subject_effects import mixture_quantile, subject_effect_table
+from gp4c.estimators.forecasts.subject_effects import mixture_quantile, subject_effect_table
 from gp4c.exceptions import PanelDataError
 
 QUICK = {"count_term": "pointwise", "hyper": "optimize"}

@@ -1,0 +1,1 @@
+"""A curve per type of event, with the effects of subjects dependent between types."""
