@@ -7,8 +7,8 @@ tuple of draws is
 .. math:: \frac{\pi(x)}{q(x)} \prod_k \frac{p(\text{counts of subject } k \text{ of all types} \mid
           \text{draws}, x)}{\prod_e p(\text{counts of type } e \mid \text{draw of } e)} ,
 
-the ratio of :mod:`gp4c.model.laws.effect_copula`, and its mean is the evidence of the joint model over
-the product of those of the types (docs/maths_types.md). Pilots adapt q and are thrown away.
+the ratio of :mod:`gp4c.model.laws.effect_copula`, and its mean is the evidence of the joint model
+over the product of those of the types (docs/maths_types.md). Pilots adapt q and are thrown away.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from gp4c.model.cells import Cells
 from gp4c.model.count_likelihood import CountLikelihood
-from gp4c.model.effect_integral import SHORT, EffectIntegral, EffectRows
+from gp4c.model.effect_integral import EffectIntegral, EffectRows, Rule
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -45,6 +45,8 @@ PRIOR: Floats = STEP * np.exp(-(NODES**2) / 2) / np.sqrt(2 * np.pi)
 LARGEST = 0.98
 #: deviation of a score, in steps, below which the law of z is taken as normal
 _NARROW = 0.7
+#: rule for the moments of such a score
+_NEAR = Rule.stretched(0.8, -4.8, 4.8, 0.1)
 #: numbers held at once
 _CHUNK = 500_000
 
@@ -163,7 +165,7 @@ class ScoredSubjects:
         place = np.searchsorted(self.narrow, self._integral.row_subject[some])
         rows = EffectRows(self.cells.owner_power[self.narrow], self.cells.rows.count[some], place)
         integral = EffectIntegral(rows, self.likelihood.law, self.likelihood.effect)
-        y, weight = integral.law_of_effect(row[some], owner[self.narrow], psi, theta, SHORT)
+        y, weight = integral.law_of_effect(row[some], owner[self.narrow], psi, theta, _NEAR)
         z = self.likelihood.effect.score(y, psi)
         mean = (weight * z).sum(axis=0)
         variance = (weight * (z - mean) ** 2).sum(axis=0)

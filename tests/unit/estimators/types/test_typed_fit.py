@@ -113,11 +113,11 @@ def test_forecasts_are_joint(model):
     assert np.array_equal(first + second, found.draws)
     assert np.corrcoef(first, second)[0, 1] > 0.2
     assert_allclose(found.mean, model.expected_counts(0.0, 10.0), rtol=0.1)
-    frame = model.forecast(9, 12, subjects=[3, 4]).to_frame()
+    frame = model.forecast(9, 12, subjects=[3, 4], n_draws=300).to_frame()
     assert frame.event.tolist() == ["first"] * 2 + ["second"] * 2 + ["total"] * 2
-    one = model.forecast(9, 12, subjects="all", event="first")
-    assert one.mean == model.forecast(9, 12, subjects="all").by_type["first"].mean
-    assert "of them first" in str(model.forecast(9, 12, subjects=3))
+    one = model.forecast(9, 12, subjects="all", event="first", n_draws=300)
+    assert one.mean == model.forecast(9, 12, subjects="all", n_draws=300).by_type["first"].mean
+    assert "of them first" in str(model.forecast(9, 12, subjects=3, n_draws=300))
 
 
 def test_forecasts_of_known_subjects_have_the_means_of_their_effects(model):
