@@ -34,6 +34,7 @@ BENCHMARKS = (
     "burst_calibration",
     "false_evidence",
     "mixture",
+    "event_types",
 )
 
 

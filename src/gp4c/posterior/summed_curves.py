@@ -80,13 +80,20 @@ class SummedCurves(CurveDraws):
         ]
         return np.asarray(np.sum(each, axis=0))
 
-    def expected_integral(self, start: Floats, stop: Floats) -> Floats:
+    def expected_integral(
+        self, start: Floats, stop: Floats, inputs: Floats | None = None
+    ) -> Floats:
         """E ∫ λ over each (start, stop]."""
         each = [part.expected_integral(start, stop) for part in self.parts]
         return np.asarray(np.sum(each, axis=0))
 
     def integrals_of(
-        self, start: Floats, stop: Floats, who: Indices, rng: np.random.Generator
+        self,
+        start: Floats,
+        stop: Floats,
+        who: Indices,
+        rng: np.random.Generator,
+        inputs: Floats | None = None,
     ) -> Floats:
         """∫ λ over each interval of chosen draws, (intervals, len(who))."""
         each = [part.integrals_of(start, stop, row[who], rng) for part, row in self._each()]

@@ -47,6 +47,7 @@ from gp4c.estimators.forecasts.forecast_words import exposure_words, how_it_goes
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.forecasts.joint_counts import JointCounts
 
 Floats = NDArray[np.float64]
 
@@ -166,7 +167,7 @@ def planned(
     at: Any = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
-    beyond: str = "prior",
+    beyond: str = "auto",
     n_draws: int | None = None,
     random_state: int | None = None,
 ) -> Planned:

@@ -150,8 +150,7 @@ class _Joint:
         first, last, _ = one.plan.plan.asked.windows
         start = np.concatenate([one.counts.start, first])
         stop = np.concatenate([one.counts.stop, last])
-        how = part.held_integrals if one.joint.beyond == "hold" else part.integrals_of
-        integrals = how(start, stop, who, rng)
+        integrals = part.beyond_integrals(start, stop, who, rng, one.joint.beyond)
         seen, inside = np.split(integrals, [len(one.counts.start)])
         beta = coefficient_deviations(one.fit, part.coefficients[:, who])
         row, owner = one.counts.expected_rows(seen, beta if len(beta) else None)
