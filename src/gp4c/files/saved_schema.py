@@ -41,7 +41,7 @@ RESULTS = {
     "PowerTrend": "gp4c.model.modulation.rate_trends",
     "Season": "gp4c.model.modulation.seasons",
     "OverTime": "gp4c.model.modulation.over_time",
-    "SummedCurves": "gp4c.posterior.summed_curves",
+    "SummedCurves": "gp4c.posterior.types.summed_curves",
     "RateRows": "gp4c.classical.parametric.rate_fit",
     "SamplerReport": "gp4c.inference.sampler.sampler_report",
     "Bound": "gp4c.inference.variational.bound",

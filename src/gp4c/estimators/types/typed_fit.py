@@ -14,11 +14,11 @@ from gp4c.estimators.engine_fit import FEWEST_EFFECTIVE, store_draws
 from gp4c.estimators.fit_warnings import MOST_K
 from gp4c.estimators.types.typed_state import forget_fit
 from gp4c.exceptions import ConvergenceWarning, PanelDataError
-from gp4c.inference.engine.coupling import Coupling, Dependence, Margin, couple
+from gp4c.inference.types.coupling import Coupling, Dependence, Margin, couple
 from gp4c.model.laws.effect_copula import NODES, score_laws
 from gp4c.posterior.draws import CurveDraws, systematic
 from gp4c.posterior.subject_counts import SubjectCounts
-from gp4c.posterior.summed_curves import SummedCurves
+from gp4c.posterior.types.summed_curves import SummedCurves
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Planned, Subjects, planned
 from gp4c.estimators.forecasts.forecast_result import Forecast
 from gp4c.estimators.forecasts.joint_counts import JointCounts
-from gp4c.inference.engine.coupling import Dependence, Margin
+from gp4c.inference.types.coupling import Dependence, Margin
 from gp4c.model.laws.effect_copula import NODES, draw_scores, effects_at
 from gp4c.posterior.fitted_counts import coefficient_deviations
 from gp4c.posterior.subject_counts import SubjectCounts
-from gp4c.posterior.summed_curves import SummedCurves
+from gp4c.posterior.types.summed_curves import SummedCurves
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import gp4c
-from gp4c.inference.engine.coupling import Dependence, Margin, couple
+from gp4c.inference.types.coupling import Dependence, Margin, couple
 from gp4c.posterior.subject_counts import SubjectCounts
 from typed_panels import simulated_types
 
