@@ -29,7 +29,7 @@ from gp4c.files.kinds import (
 #: result classes that a file may name -> the module that defines them
 RESULTS = {
     "Posterior": "gp4c.posterior.sparse_posterior",
-    "SummedPosterior": "gp4c.posterior.summed_posterior",
+    "SummedPosterior": "gp4c.posterior.summed.summed_posterior",
     "SubjectHistories": "gp4c.data.subject_histories",
     "OwnCheck": "gp4c.posterior.own_check",
     "ServiceRecord": "gp4c.data.tables.service",
@@ -41,7 +41,7 @@ RESULTS = {
     "PowerTrend": "gp4c.model.modulation.rate_trends",
     "Season": "gp4c.model.modulation.seasons",
     "OverTime": "gp4c.model.modulation.over_time",
-    "SummedCurves": "gp4c.posterior.types.summed_curves",
+    "SummedCurves": "gp4c.posterior.summed.summed_curves",
     "RateRows": "gp4c.classical.parametric.rate_fit",
     "SamplerReport": "gp4c.inference.sampler.sampler_report",
     "Bound": "gp4c.inference.variational.bound",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 
 from gp4c.posterior.sparse_posterior import Posterior
-from gp4c.posterior.summed_posterior import SummedPosterior
+from gp4c.posterior.summed.summed_posterior import SummedPosterior
 from tolerances import BIT_FOR_BIT, ROUNDING
 
 TIMES = np.array([1.0, 4.0, 7.5])

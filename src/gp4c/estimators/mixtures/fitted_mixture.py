@@ -20,7 +20,7 @@ from gp4c.exceptions import PanelDataError
 from gp4c.files import kinds
 from gp4c.model.laws.weights import BasisWeights
 from gp4c.posterior.scoring import log_mean_exp
-from gp4c.posterior.summed_posterior import SummedPosterior
+from gp4c.posterior.summed.summed_posterior import SummedPosterior
 from gp4c.posterior.weight_law import WeightLaw
 from gp4c.threads import one_blas_thread
 

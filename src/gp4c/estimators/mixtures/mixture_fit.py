@@ -27,7 +27,7 @@ from gp4c.inference.variational.bases.reported_terms import bases_bound
 from gp4c.inference.variational.hyper import Problem
 from gp4c.model.kernels import KERNELS
 from gp4c.model.observations import observe
-from gp4c.posterior.summed_posterior import SummedPosterior
+from gp4c.posterior.summed.summed_posterior import SummedPosterior
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

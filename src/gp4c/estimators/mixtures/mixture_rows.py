@@ -12,7 +12,7 @@ from gp4c.inference.variational.bases.basis_weights import EventRows, best_weigh
 from gp4c.model.quadrature import IntervalIntegrals
 from gp4c.posterior.joint_score import CountLaw, SquaredCurve, mean_log_likelihood
 from gp4c.posterior.scoring import ScoredRows, subject_log_likelihoods
-from gp4c.posterior.summed_posterior import SummedPosterior
+from gp4c.posterior.summed.summed_posterior import SummedPosterior
 from gp4c.posterior.weight_law import WeightLaw
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from gp4c.estimators.types.typed_state import restored, typed_checks, typed_stat
 from gp4c.exceptions import PanelDataError
 from gp4c.files import kinds
 from gp4c.posterior.draws import CurveDraws, weighted_quantiles
-from gp4c.posterior.types.summed_curves import SummedCurves
+from gp4c.posterior.summed.summed_curves import SummedCurves
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

@@ -18,7 +18,7 @@ from gp4c.inference.types.coupling import Coupling, Dependence, Margin, couple
 from gp4c.model.laws.effect_copula import NODES, score_laws
 from gp4c.posterior.draws import CurveDraws, systematic
 from gp4c.posterior.subject_counts import SubjectCounts
-from gp4c.posterior.types.summed_curves import SummedCurves
+from gp4c.posterior.summed.summed_curves import SummedCurves
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts

@@ -15,7 +15,7 @@ from gp4c.inference.types.coupling import Dependence, Margin
 from gp4c.model.laws.effect_copula import NODES, draw_scores, effects_at
 from gp4c.posterior.fitted_counts import coefficient_deviations
 from gp4c.posterior.subject_counts import SubjectCounts
-from gp4c.posterior.types.summed_curves import SummedCurves
+from gp4c.posterior.summed.summed_curves import SummedCurves
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:

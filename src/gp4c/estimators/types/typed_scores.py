@@ -12,7 +12,7 @@ from gp4c.estimators.engine_fit import joined_data, joined_fit
 from gp4c.inference.types.coupling import Dependence, Margin, couple
 from gp4c.posterior.scoring import log_mean_exp
 from gp4c.posterior.subject_counts import SubjectCounts
-from gp4c.posterior.types.summed_curves import SummedCurves
+from gp4c.posterior.summed.summed_curves import SummedCurves
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gp4c.data.events import RecurrentEvents
 from gp4c.exceptions import PanelDataError
 from gp4c.files import kinds
-from gp4c.posterior.types.summed_curves import SummedCurves
+from gp4c.posterior.summed.summed_curves import SummedCurves
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator

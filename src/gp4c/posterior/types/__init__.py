@@ -1,1 +1,0 @@
-"""Posteriors of several types of events."""
