@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Planned, Subjects, planned
+from gp4c.estimators.forecasts.count_forecast import Planned, Subjects, planned
+from  import ForecastOptions
 from gp4c.estimators.forecasts.forecast_result import Forecast
 from gp4c.estimators.forecasts.joint_counts import JointCounts
 from gp4c.inference.types.coupling import Dependence, Margin
