@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import Numbers
     from gp4c.estimators.forecasts.count_forecast import Subjects
-    from  import ForecastOptions
+    from gp4c.estimators.forecasts.forecast_layout import Step
     from gp4c.estimators.forecasts.forecast_result import Forecast
     from gp4c.estimators.gp4c import GP4C
     from gp4c.model.laws import CountLaw, SubjectEffect
@@ -117,7 +117,7 @@ class TypedCurves(CovariateModel):
         if event is not None or (subjects is not None and self.event_types_):
             return sum(
                 one.intensity(t, covariates=covariates, subjects=subjects, extrapolate=extrapolate)
-                for one in self._asked(event)
+                for one in self._models_of(event)
             )
         return super().intensity(
             t, covariates=covariates, subjects=subjects, extrapolate=extrapolate
@@ -139,7 +139,7 @@ class TypedCurves(CovariateModel):
         if event is not None or (subjects is not None and self.event_types_):
             return sum(
                 one.cumulative(t, covariates=covariates, subjects=subjects, extrapolate=extrapolate)
-                for one in self._asked(event)
+                for one in self._models_of(event)
             )
         return super().cumulative(
             t, covariates=covariates, subjects=subjects, extrapolate=extrapolate
@@ -164,7 +164,7 @@ class TypedCurves(CovariateModel):
                 one.expected_counts(
                     start, stop, covariates=covariates, subjects=subjects, extrapolate=extrapolate
                 )
-                for one in self._asked(event)
+                for one in self._models_of(event)
             )
         return super().expected_counts(
             start, stop, covariates=covariates, subjects=subjects, extrapolate=extrapolate
@@ -335,7 +335,17 @@ class TypedCurves(CovariateModel):
         level: float = 0.9,
         *,
         event: str | None = None,
-        **options: Unpack[ForecastOptions],
+        every: Step | None = None,
+        each: bool = False,
+        exposure: ArrayLike | str | None = None,
+        usage: ArrayLike | str | None = None,
+        new_units: ArrayLike = 0,
+        at: ArrayLike | str | None = None,
+        covariates: Mapping[str, object] | None = None,
+        history: PanelCounts | None = None,
+        beyond: str = "auto",
+        n_draws: int | None = None,
+        random_state: int | None = None,
     ) -> Forecast:
         """Predictive distribution of the counts in (start, stop].
 
@@ -346,17 +356,25 @@ class TypedCurves(CovariateModel):
         """
         self._check_fitted()
         if event is None and not self.event_types_:
-            return super().forecast(start, stop, subjects, level, **options)
+            return super().forecast(
+                start, stop, subjects, level, every=every, each=each, exposure=exposure,
+                usage=usage, new_units=new_units, at=at, covariates=covariates, history=history,
+                beyond=beyond, n_draws=n_draws, random_state=random_state,
+            )  # fmt: skip
         if event is not None:
             self.of_type(event)
-        from gp4c.estimators.types.typed_forecast import forecast_types
+        from gp4c.estimators.types.typed_forecast import DRAWS, forecast_types
 
-        found = forecast_types(self, start, stop, subjects, level, **options)
+        found = forecast_types(
+            self, start, stop, subjects, level, every=every, each=each, exposure=exposure,
+            usage=usage, new_units=new_units, at=at, covariates=covariates, history=history,
+            beyond=beyond, n_draws=n_draws or DRAWS, random_state=random_state,
+        )  # fmt: skip
         return found if event is None else found.by_type[event]
 
     # -- helpers ----------------------------------------------------------------------------
 
-    def _asked(self, event: str | None) -> list[GP4C]:
+    def _models_of(self, event: str | None) -> list[GP4C]:
         return [self.of_type(name) for name in (self.event_types_ if event is None else [event])]
 
     def _at(self, covariates: Covariates | None) -> CovariateModel:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.forecasts.count_forecast import Planned, Subjects, planned
-from  import ForecastOptions
+from gp4c.estimators.forecasts.forecast_layout import Step
 from gp4c.estimators.forecasts.forecast_result import Forecast
 from gp4c.estimators.forecasts.joint_counts import JointCounts
 from gp4c.inference.types.coupling import Dependence, Margin
@@ -20,8 +21,7 @@ from gp4c.posterior.summed.summed_curves import SummedCurves
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
+    from gp4c.data.panel import PanelCounts
     from gp4c.estimators.gp4c import GP4C
     from gp4c.estimators.types.typed_answers import TypedCurves
 
@@ -44,28 +44,41 @@ def forecast_types(
     stop: ArrayLike,
     subjects: Subjects,
     level: float,
-    **options: Unpack[ForecastOptions],
+    *,
+    every: Step | None,
+    each: bool,
+    exposure: ArrayLike | str | None,
+    usage: ArrayLike | str | None,
+    new_units: ArrayLike,
+    at: ArrayLike | str | None,
+    covariates: Mapping[str, object] | None,
+    history: PanelCounts | None,
+    beyond: str,
+    n_draws: int,
+    random_state: int | None,
 ) -> Forecast:
     """All events together, with the types in ``by_type``: the same draws of everything."""
-    options.setdefault("n_draws", None)
-    options["n_draws"] = options["n_draws"] or DRAWS
     plans = {
-        name: planned(fit, start, stop, subjects, level, **options)
+        name: planned(
+            fit, start, stop, subjects, level, every=every, each=each, exposure=exposure,
+            usage=usage, new_units=new_units, at=at, covariates=covariates, history=history,
+            beyond=beyond, n_draws=n_draws, random_state=random_state,
+        )
         for name, fit in model.type_models_.items()
-    }
+    }  # fmt: skip
     first = next(iter(plans.values()))
     with one_blas_thread():
         found = _Joint(model, plans).draw(first.size, np.random.default_rng(first.seed))
-    each = {
+    by_type = {
         name: plan.answer(mean, draws)
         for (name, plan), (mean, draws) in zip(plans.items(), found, strict=True)
     }
-    whole = next(iter(each.values()))
+    whole = next(iter(by_type.values()))
     return replace(
         whole,
-        mean=sum(one.mean for one in each.values()),
-        draws=np.sum([one.draws for one in each.values()], axis=0),
-        by_type=each,
+        mean=sum(one.mean for one in by_type.values()),
+        draws=np.sum([one.draws for one in by_type.values()], axis=0),
+        by_type=by_type,
     )
 
 
