@@ -24,6 +24,7 @@ BENCHMARKS = (
     "power_check",
     "covariate_coverage",
     "forecast_pit",
+    "modulation_fleets",
     "speed",
     "count_terms_time",
     "synthetic_a",

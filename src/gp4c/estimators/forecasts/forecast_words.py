@@ -121,10 +121,10 @@ def _why(found: Continuation) -> str:
     scores = found.scores
     best, *rest = sorted(scores, key=lambda way: -scores[way])
     ahead = scores[best] - max(scores[way] for way in rest)
-    told = f"Of the last quarter of the window, forecast from the rest, {_NAMES[best]} "
+    told = "Of the last quarter of the window, forecast from the rest, "
     if ahead < np.log(3.0):
-        return told + "would have told no more than another way: the past does not decide."
-    said = f"would have told most ({odds(ahead)} to the next way)"
+        return told + "no way would have told clearly more: the past does not decide."
+    said = f"{_NAMES[best]} would have told most ({odds(ahead)} to the next way)"
     if best == found.way:
         return told + said + "."
     return told + said + f', too little to leave the model\'s own way; beyond="{best}" takes it.'
