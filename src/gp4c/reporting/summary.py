@@ -9,9 +9,11 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gp4c.data.checks import unknown_name
+from gp4c.estimators.types.typed_answers import TypedCurves
 from gp4c.plain import printable
 from gp4c.reporting.remarks import warnings_of
 from gp4c.reporting.row import Row
+from gp4c.reporting.rows.typed_rows import typed_rows
 from gp4c.reporting.summary_rows import rows_of, title_of
 from gp4c.threads import one_blas_thread
 
@@ -133,6 +135,9 @@ def summarise(
     'yes, after 1 step'
     """
     model._check_fitted()
+    if isinstance(model, TypedCurves) and model.event_types_:
+        with one_blas_thread():
+            return ModelSummary(title_of(model), tuple(typed_rows(model, level)))
     with one_blas_thread():
         rows = tuple(rows_of(model, level, curves))
     return ModelSummary(title_of(model), rows, tuple(warnings_of(model)))

@@ -15,8 +15,8 @@ from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import effect_text, has_effects, references
 from gp4c.reporting.figures.curves import N_POINTS, Curves, at_exposure, bands_of
 from gp4c.reporting.fit_rows import check_rows, fit_rows, is_variational
-from gp4c.reporting.law_rows import law_rows, length_scale_range
 from gp4c.reporting.row import Row
+from gp4c.reporting.rows.law_rows import law_rows, length_scale_range
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent, point
 
 #: times at which a band is looked at where no curve was evaluated

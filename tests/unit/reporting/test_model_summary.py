@@ -8,7 +8,7 @@ from scipy.stats import gamma
 
 import gp4c
 from gp4c.exceptions import NotFittedError
-from gp4c.reporting.law_rows import frailty_words
+from gp4c.reporting.rows.law_rows import frailty_words
 from gp4c.reporting.summary import summarise
 from gp4c.reporting.words import duration, estimate, listed, moment, number, per, percent
 

@@ -22,9 +22,9 @@ from gp4c.reporting.effect_rows import (
     references,
 )
 from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of
-from gp4c.reporting.law_rows import dispersion_range, frailty_range, length_scale_range
 from gp4c.reporting.publication.estimate_lines import NONE, Estimate, by_group, one_column
 from gp4c.reporting.remarks import warnings_of
+from gp4c.reporting.rows.law_rows import dispersion_range, frailty_range, length_scale_range
 from gp4c.reporting.summary_rows import title_of
 from gp4c.reporting.words import estimate, moment, per, percent, point
 

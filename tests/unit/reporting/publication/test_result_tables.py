@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 
 import gp4c
 from gp4c.exceptions import PanelDataError
-from gp4c.reporting.law_rows import dispersion_range, frailty_range
 from gp4c.reporting.publication.fit_tables import curve_table, effects_table, estimates_table
 from gp4c.reporting.publication.result_tables import ranking_table
+from gp4c.reporting.rows.law_rows import dispersion_range, frailty_range
 from gp4c.reporting.words import estimate
 
 

@@ -1,0 +1,1 @@
+"""Rows of summaries that some fits have."""
