@@ -168,7 +168,7 @@ def answer(p_value, same, factor, test="level", weights="even"):
         probabilities={"same": same, "factor": factor, "curves": 1 - same - factor},
         tested=SimpleNamespace(
             overall=overall, strata=strata, blocks=None, weights=weights, scores=None,
-            n_permutations=99, ratio=lambda first, second: 0.5,
+            n_permutations=99, ratio=lambda first, second: 0.5, adjustment=None,
         ),
         interval=lambda level: (0.25, np.inf),
         factor_interval=lambda level, pair: (0.5, 0.9),
@@ -315,11 +315,12 @@ def test_bad_bands_are_refused(two):
         two.ratio(3.0, curve="hazard")
 
 
-def test_covariates_within_groups_are_no_adjustment_and_it_says_so():
+def test_the_formula_of_the_model_is_what_is_adjusted_for():
     panel = gp4c.load_dataset("bladder")
-    model = gp4c.GP4C(effect="gamma", formula="initial_number")
+    model = gp4c.GP4C(effect=None, bursts=False, formula="initial_number")
     found = compare(panel, "treatment", model, n_permutations=99, bayes_factor=False)
-    assert "not at equal covariates" in found.summary()
+    assert found.tested.adjustment.formula == "initial_number"
+    assert "Adjusted for initial_number: thiotepa has" in found.summary()
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_the_report_has_the_table_and_says_how(workplace):
     for row in model.effects_.itertuples():
         assert f'<th scope="row">{row.covariate}</th>' in page
         assert f"{estimate(row.low)} to {estimate(row.high)}" in page
-    assert "sandwich estimator over subjects" in page
+    assert f"standard errors ({model.effects_['errors'][0]})" in page
 
 
 def test_groups_have_effects_of_their_own():
