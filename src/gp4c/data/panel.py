@@ -248,6 +248,7 @@ class PanelCounts(SubjectData):
         They must have the same time unit and origin; the window contains all windows.
         """
         from gp4c.data.summaries.panel_summary import joined_rows
+        from gp4c.data.tables.service import with_entries
 
         parts = list(panels)
         if any(part.event_types for part in parts):
@@ -258,6 +259,7 @@ class PanelCounts(SubjectData):
         joined = cls.from_frame(frame, **options)
         if joined.service is not None:
             same["service"] = replace(joined.service, usage=parts[0].usage)
+        same["service"] = with_entries(same.get("service"), joined.subjects, parts)
         return joined._like(**same)
 
     @classmethod

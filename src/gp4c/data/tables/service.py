@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gp4c.data.checks import Problems, few_digits
-from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, frozen
+from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, SubjectData, frozen
 from gp4c.data.tables.columns import BoolArray, missing_cells
 
 if TYPE_CHECKING:
@@ -81,6 +82,26 @@ class ServiceRecord:
             np.concatenate(entries) if len(entries) == len(every) else None,
             known[0].dated,
         )
+
+
+def with_entries(
+    record: ServiceRecord | None, labels: LabelArray, parts: Sequence[SubjectData]
+) -> ServiceRecord | None:
+    """A record of these subjects with the entries that the parts of a panel know.
+
+    Without entries where some part has none, or where parts disagree about a subject.
+    """
+    found: dict[Any, float] = {}
+    for part in parts:
+        if part.service is None or part.service.entry is None:
+            return record
+        for label, entry in zip(part.subjects.tolist(), part.service.entry.tolist(), strict=True):
+            if found.setdefault(label, entry) != entry:
+                return record
+    known = ServiceRecord(np.full(len(labels), np.nan)) if record is None else record
+    entries = np.array([found[label] for label in labels.tolist()])
+    dated = all(part.service is not None and part.service.dated for part in parts)
+    return replace(known, entry=entries, dated=dated)
 
 
 def says_yes_or_no(column: pd.Series[Any]) -> BoolArray | None:

@@ -105,6 +105,9 @@ def test_subsets_keep_the_calendar(since_entry):
     part = panel[10:20]
     assert_allclose(part.service.entry, panel.service.entry[10:20])
     assert "out of service" not in str(panel.summary())
+    whole = gp4c.PanelCounts.concat([panel[:10], panel[10:]])
+    assert_allclose(whole.service.entry, panel.service.entry)
+    assert whole.service.dated
 
 
 def test_bad_seasons_are_one_sentence(table):
