@@ -36,6 +36,7 @@ BENCHMARKS = (
     "false_evidence",
     "mixture",
     "event_types",
+    "classes",
 )
 
 

@@ -372,7 +372,7 @@ def _question(model: PanelEstimator, came: PanelCounts) -> tuple[JointCounts, As
         rank[came.subject_index], np.asarray(came.start), np.asarray(came.stop), units,
         np.asarray(came.subject_index, dtype=np.intp), came.n_subjects, n_new,
     )  # fmt: skip
-    return JointCounts(model, known, z, "trend" if model.has_trend else "prior"), asked
+    return model._joint_counts(known, z, "trend" if model.has_trend else "prior", None), asked
 
 
 def _rates(

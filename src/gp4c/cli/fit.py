@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from gp4c.cli.options.class_options import ClassesOption, MembershipOption, with_classes
 from gp4c.cli.options.estimator_options import (
     BasesOption,
     BootstrapOption,
@@ -50,6 +51,8 @@ def fit(
     bases: BasesOption = None,
     trend: TrendOption = None,
     season: SeasonOption = None,
+    classes: ClassesOption = None,
+    membership: MembershipOption = None,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
@@ -69,18 +72,21 @@ def fit(
 
     Example: gp4c fit visits.csv --out results --tables docx,tex --figures pdf
     """
+    model, own = with_classes(model, classes, membership)
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(files, scheduler):
             source = scan_source(files, table, by=by, formula=formula)
             built = make_estimator(
-                model, effect, bursts, seed, bases=bases, trend=trend, season=season
+                model, effect, bursts, seed, bases=bases, trend=trend, season=season, own=own
             )
             fitted = fit_in_parts(source, built, scheduler, say)
         else:
             panel = with_covariates(read_source(files[0], table), formula, table.drop_missing)
             fitted = fit_groups(
                 panel, by,
-                lambda: make_estimator(model, effect, bursts, seed, formula, bases, trend, season),
+                lambda: make_estimator(
+                    model, effect, bursts, seed, formula, bases, trend, season, own
+                ),
                 bootstraps=bootstrap, seed=seed, say=say,
             )  # fmt: skip
         say("summing up")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gp4c.cli.options.class_options import ClassesOption, MembershipOption, with_classes
 from gp4c.cli.options.estimator_options import (
     BasesOption,
     BootstrapOption,
@@ -71,6 +72,8 @@ def report(
     bases: BasesOption = None,
     trend: TrendOption = None,
     season: SeasonOption = None,
+    classes: ClassesOption = None,
+    membership: MembershipOption = None,
     by: ByOption = None,
     strata: StrataOption = None,
     blocks: BlocksOption = None,
@@ -116,6 +119,7 @@ def report(
     from gp4c.reporting.page.html_report import Report
 
     folder, names = _targets(out, formats)
+    model, own = with_classes(model, classes, membership)
     groups = GroupOptions(strata, blocks, reference, test, weights, scores, permutations)
     groups.check_used(by if model == Estimator.GP4C else None)
     with working("reading", quiet=quiet) as say:
@@ -125,7 +129,7 @@ def report(
             panel = read_source(file, table)
             panel = with_covariates(panel, formula, table.drop_missing)
             build = partial(
-                make_estimator, model, effect, bursts, seed, formula, bases, trend, season
+                make_estimator, model, effect, bursts, seed, formula, bases, trend, season, own
             )
             parts = _from_table(
                 panel, by, build, partial(groups.compare, panel, seed=seed, progress=say), seed,

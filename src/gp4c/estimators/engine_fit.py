@@ -210,7 +210,7 @@ def preferred_effect(model: GaussianProcessModel, data: EngineData) -> tuple[str
 def store_engine(model: GaussianProcessModel, data: EngineData, fit: EngineFit) -> None:
     """Set the fitted attributes of a model, in the user's units."""
     draws = store_posterior(model, data.window, fit, data.scale)
-    _store_subjects(model, data, draws)
+    store_subjects(model, data, draws)
     warn_of_weights(model, fit.weighted.rough)
 
 
@@ -238,7 +238,7 @@ def store_posterior(
     model.n_iter_ = sum(point.mode.steps for point in fit.lattice.points)
     model.history_ = np.array([fit.lattice.log_evidence, fit.weighted.log_evidence])
     # draws that were carried from the prior have no weights, and so no tail of them
-    model.converged_ = not fit.weighted.rough and _reliable(
+    model.converged_ = not fit.weighted.rough and reliable(
         fit.weighted.pareto_k, fit.weighted.effective, fit.weighted.size
     )
     model.terms_, model.sampler_ = None, report
@@ -263,7 +263,7 @@ def store_draws(model: GaussianProcessModel, draws: CurveDraws) -> None:
     _store_hyper(model, draws)
 
 
-def _reliable(k: float, effective: float, size: int) -> bool:
+def reliable(k: float, effective: float, size: int) -> bool:
     """Whether the weights can be trusted; a heavy tail of nearly even weights weighs nothing."""
     return effective > FEWEST_EFFECTIVE and (not k >= MOST_K or effective > EVEN * size)
 
@@ -306,7 +306,7 @@ def _words(key: tuple[str, str | None]) -> str:
     return f"{law} + {effect}" if effect else law
 
 
-def _store_subjects(model: GaussianProcessModel, data: EngineData, draws: CurveDraws) -> None:
+def store_subjects(model: GaussianProcessModel, data: EngineData, draws: CurveDraws) -> None:
     """Labels, totals, expected numbers and effects of the subjects."""
     panel, events = data.panel, data.events
     model.subjects_ = subject_labels(panel, events)

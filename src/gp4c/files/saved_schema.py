@@ -42,6 +42,8 @@ RESULTS = {
     "Season": "gp4c.model.modulation.seasons",
     "OverTime": "gp4c.model.modulation.over_time",
     "SummedCurves": "gp4c.posterior.summed.summed_curves",
+    "ClassDraws": "gp4c.inference.classes.class_draws",
+    "ClassChoice": "gp4c.estimators.mixtures.classes.class_choice",
     "RateRows": "gp4c.classical.parametric.rate_fit",
     "SamplerReport": "gp4c.inference.sampler.sampler_report",
     "Bound": "gp4c.inference.variational.bound",
@@ -70,6 +72,10 @@ FIELDS: dict[str, dict[str, Check]] = {
         "length_scale": number(positive=True), "inducing": array("M"), "values": array("M", "S"),
     },
     "CurveDraws": _DRAWS,
+    "ClassDraws": {
+        **_DRAWS, "label": array("S", kind="i"), "parent": array("S", kind="i"),
+        "share": array("S"), "share_coefficients": array("q", "S"),
+    },
     "ModulatedDraws": {
         **_DRAWS, "modulation": result("Modulation"), "modulating": array("r", "S"),
         "inputs": array("i"),
@@ -92,6 +98,10 @@ FIELDS: dict[str, dict[str, Check]] = {
         "rate": number(), "parts": tuple_of(result("CurveDraws"), "T", at_least=1),
         "who": array("T", "S", kind="i"),
     },
+    "ClassChoice": dict.fromkeys(
+        ("n_classes", "log_evidence", "held_out", "held_out_error", "unreliable", "effective"),
+        array("R", infinite=True, nan=True),
+    ),
     "SamplerReport": {
         "log_evidence": ANY_NUMBER, "log_evidence_error": ANY_NUMBER,
         "run_log_evidences": array("C", infinite=True, nan=True), "names": tuple_of(TEXT, "P"),

@@ -46,6 +46,8 @@ class HardTerms:
     by_params : (P, H, C, N)
     row_and_owner : (J2, C)
         E ∂²/∂r∂R.
+    number : (H,), optional
+        Weights of the subjects, if they have any.
     """
 
     weight: Floats
@@ -53,6 +55,7 @@ class HardTerms:
     by_row: Floats
     by_params: Floats
     row_and_owner: Floats
+    number: Floats | None = None
 
 
 @dataclass
@@ -109,11 +112,22 @@ class LikelihoodTerms:
 
 @dataclass(frozen=True)
 class CountLikelihood:
-    """The likelihood of cells under a law of counts and a law of subject effects."""
+    """The likelihood of cells under a law of counts and a law of subject effects.
+
+    Attributes
+    ----------
+    cells : Cells
+    law : CountLaw
+    effect : SubjectEffect
+    owner_weight : (O,), optional
+        Makes the sum over owners, one subject each, a weighted one. Sums that the cells hold
+        already (`power`, `times`, `constant`) must have the same weights.
+    """
 
     cells: Cells
     law: CountLaw
     effect: SubjectEffect
+    owner_weight: Floats | None = None
 
     @property
     def n_params(self) -> int:
@@ -144,9 +158,9 @@ class CountLikelihood:
         total = cells.constant + self.law.static(cells.counts, cells.times, theta)[0]
         total = total + cells.power @ np.log(np.maximum(cell, TINY))
         if not self.effect.varies:
-            total = total - c * owner.sum(axis=0)
+            total = total - c * self._total(owner)
             if len(row):
-                total = total + cells.weight @ self.law.remainder_value(
+                total = total + self._row_weight @ self.law.remainder_value(
                     row, cells.rows.count, theta
                 )
             return np.asarray(total)
@@ -154,7 +168,8 @@ class CountLikelihood:
             exposure = c * (owner if not len(cells.hard) else owner[self._easy])
             total = total + self.effect.closed_form(self._closed, exposure, psi)
         if len(cells.hard):
-            total = total + self.integral.value(row, owner[cells.hard], psi, theta).sum(axis=0)
+            each = self.integral.value(row, owner[cells.hard], psi, theta)
+            total = total + self._hard_total(each)
         return np.asarray(total)
 
     def effect_terms(self, row: Floats, owner: Floats, params: Floats) -> Floats:
@@ -238,14 +253,17 @@ class CountLikelihood:
         self, total: LikelihoodTerms, row: Floats, owner: Floats, theta: Floats
     ) -> None:
         """Add −c R + Σ q(r)."""
-        weight = self.cells.weight
+        weight = self._row_weight
         c, c1, c2 = self.law.hazard(theta)
-        exposed = owner.sum(axis=0)
+        exposed = self._total(owner)
         total.value = total.value - c * exposed
         total.by_owner[:] = -c
         total.by_params -= c1 * exposed
         total.by_params_twice -= c2 * exposed
         total.owner_and_params[:] = -c1[:, None]
+        if self.owner_weight is not None:
+            total.by_owner *= self.owner_weight[:, None]
+            total.owner_and_params *= self.owner_weight[:, None]
         if len(row):
             q = self.law.remainder(row, self.cells.rows.count, theta)
             each = weight[:, None]
@@ -291,8 +309,10 @@ class CountLikelihood:
         power = self.cells.owner_power[hard][:, None, None]
         _, c1, c2 = self.law.hazard(theta)
         at = self.integral.at_nodes(row, owner, psi, theta)
-        y, p, q, v = at.y, at.weight, at.remainder, np.exp(at.y)
-        total.value = total.value + at.log_value.sum(axis=0)
+        y, q, v = at.y, at.remainder, np.exp(at.y)
+        number = None if self.owner_weight is None else self.owner_weight[hard]
+        p = at.weight if number is None else at.weight * number[:, None, None]
+        total.value = total.value + self._hard_total(at.log_value)
         # rows
         p_row = p[self.integral.row_subject]
         slope, curve = (p_row * q.slope).sum(axis=2), (p_row * q.curve).sum(axis=2)
@@ -319,11 +339,12 @@ class CountLikelihood:
         by_subject = np.array([self.integral.sums @ x for x in crossed]).reshape(-1, *owner.shape)
         total.owner_and_params[law, hard] = -by_subject / owner
         total.hard = HardTerms(
-            weight=p,
+            weight=at.weight,
             by_owner=node_owner,
             by_row=q.slope / row[:, :, None],
             by_params=node_params,
             row_and_owner=-curve / (row * owner[self.integral.row_subject]),
+            number=number,
         )
 
     def _add_integral_slopes(
@@ -352,10 +373,31 @@ class CountLikelihood:
     @cached_property
     def _closed(self) -> ClosedForm:
         cells = self.cells
+        if self.owner_weight is not None:
+            weight, power = self.owner_weight[self._easy], cells.owner_power[self._easy]
+            return ClosedForm(weight, weight * power, power, weight)
         return ClosedForm(
             cells.number[self._easy], cells.owner_power[self._easy], cells.powers,
             cells.power_times,
         )  # fmt: skip
+
+    @cached_property
+    def _row_weight(self) -> Floats:
+        """Weights of the rows with a remainder."""
+        weight = self.cells.weight
+        own = self.owner_weight
+        return weight if own is None else weight * own[self.cells.row_owner]
+
+    def _total(self, owner: Floats) -> Floats:
+        """Σ over owners of (O, S), weighted if they have weights."""
+        return np.asarray(
+            owner.sum(axis=0) if self.owner_weight is None else self.owner_weight @ owner
+        )
+
+    def _hard_total(self, each: Floats) -> Floats:
+        """The same over hard subjects, of (H, S)."""
+        weight = self.owner_weight
+        return np.asarray(each.sum(axis=0) if weight is None else weight[self.cells.hard] @ each)
 
     @cached_property
     def integral(self) -> EffectIntegral:

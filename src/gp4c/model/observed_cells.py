@@ -67,7 +67,7 @@ def observe_cells(
     n_events = float(rows.count.sum())
     at_risk = float(spans.factor @ (spans.stop - spans.start))
     if n_subjects <= _MOST_SORTED:
-        place = _by_content(spans, rows, n_subjects)
+        place = by_content(spans, rows, n_subjects)
         rows, spans = (
             replace(rows, subject=place[rows.subject]),
             replace(spans, subject=place[spans.subject]),
@@ -87,7 +87,7 @@ def observe_cells(
     )  # fmt: skip
 
 
-def _by_content(spans: CountedRows, rows: CountedRows, n_subjects: int) -> Indices:
+def by_content(spans: CountedRows, rows: CountedRows, n_subjects: int) -> Indices:
     """Subjects numbered by what was seen of them, so that their names change no rounding."""
     both = spans.joined(rows.take(rows.start == rows.stop))  # points are no spans
     table = np.column_stack([both.start, both.stop, both.count, both.factor, both.z, both.brought])

@@ -166,12 +166,31 @@ class SubjectCounts:
         beta : (p, S), optional
             Coefficients, if the rows have covariates.
         """
-        cell, row, owner = self._split(integrals, beta)
+        return self.log_likelihoods_at(*self._split(integrals, beta), params, beta)
+
+    def log_likelihoods_at(
+        self,
+        cell: Floats,
+        row: Floats,
+        owner: Floats,
+        params: Floats,
+        beta: Floats | None = None,
+    ) -> Floats:
+        """The same from I of the cells, r of the rows with a remainder and R of the subjects."""
         total = self.likelihood.effect_terms(row, owner, params)
-        total = total + self._power @ np.log(np.maximum(cell, TINY)) + self._log_factors[:, None]
+        total = total + self.power @ np.log(np.maximum(cell, TINY)) + self._log_factors[:, None]
         if beta is not None and len(beta):
             total = total + self._power_z @ beta
-        return np.asarray(total + self._static(params))
+        return np.asarray(total + self._static(params)[0])
+
+    def outside_effects(self, cell: Floats, params: Floats) -> tuple[Floats, Floats]:
+        """What of each subject's ln p no effect enters, (K, S), and its gradient in θ, (P, K, S).
+
+        The gradient is that of the part that no curve enters either.
+        """
+        static, slopes = self._static(params)
+        powers = self.power @ np.log(np.maximum(cell, TINY)) + self._log_factors[:, None]
+        return np.asarray(powers + static), slopes
 
     def effect_means(self, integrals: Floats, params: Floats, beta: Floats | None = None) -> Floats:
         """E υ of each subject given its counts, (K, S)."""
@@ -227,7 +246,7 @@ class SubjectCounts:
         return self.seen, self.law.power(self.seen.count)
 
     @cached_property
-    def _power(self) -> sparse.csr_array:
+    def power(self) -> sparse.csr_array:
         """n of each subject in each cell."""
         seen, power = self._seen
         cells = self.cells
@@ -257,20 +276,22 @@ class SubjectCounts:
         np.add.at(result, seen.subject, power[:, None] * seen.z)
         return result
 
-    def _static(self, params: Floats) -> Floats:
-        """Σ s(m, θ) of each subject, (K, S)."""
+    def _static(self, params: Floats) -> tuple[Floats, Floats]:
+        """Σ s(m, θ) of each subject, (K, S), and its gradient in θ, (P, K, S)."""
         _, theta = self.likelihood.split(params)
         if not len(theta):
-            return np.zeros((1, 1))
+            return np.zeros((1, 1)), np.zeros((0, self.n_subjects, params.shape[1]))
         seen, _ = self._seen
         counts, which = np.unique(seen.count, return_inverse=True)
-        one = np.ones(1)
-        each = np.array([self.law.static(m[None], one, theta)[0] for m in counts])
-        n = len(which)
+        n, one = len(which), np.ones(1)
         by_count = sparse.csr_array(
             (np.ones(n), (seen.subject, which)), shape=(self.n_subjects, len(counts))
         )
-        return np.asarray(by_count @ each.reshape(len(counts), -1))
+        parts = [self.law.static(m[None], one, theta) for m in counts]
+        values = np.array([value for value, _, _ in parts]).reshape(len(counts), -1)
+        slopes = np.array([first for _, first, _ in parts]).reshape(len(counts), *theta.shape)
+        first = np.array([by_count @ slopes[:, i] for i in range(len(theta))])
+        return np.asarray(by_count @ values), first
 
 
 def _rows(panel: PanelCounts, z: Floats | None, inputs: Floats | None = None) -> CountedRows:

@@ -9,6 +9,7 @@ from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.fit_warnings import burst_remedy
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.inference.variational.count_terms import count_term
+from gp4c.reporting.page.classes.class_rows import class_remarks
 from gp4c.reporting.words import moment, point
 
 #: frailty variance above which few subjects carry the mean
@@ -22,6 +23,7 @@ def warnings_of(model: PanelEstimator) -> Iterator[str]:
     if model.data_summary_.get("n_events") == 0:
         yield "there were no events: the curve is an upper limit set by a weak prior"
     yield from _check_warnings(model)
+    yield from class_remarks(model)
     yield from _effect_warnings(model)
     yield from _approximation_warnings(model)
     if model.n_left_out_:

@@ -15,6 +15,7 @@ from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import effect_text, has_effects, references
 from gp4c.reporting.figures.curves import N_POINTS, Curves, at_exposure, bands_of
 from gp4c.reporting.fit_rows import check_rows, fit_rows, is_variational
+from gp4c.reporting.page.classes.class_rows import class_rows
 from gp4c.reporting.row import Row
 from gp4c.reporting.rows.law_rows import law_rows, length_scale_range
 from gp4c.reporting.words import duration, estimate, moment, number, per, percent, point
@@ -35,6 +36,7 @@ def rows_of(model: PanelEstimator, level: float, curves: Curves | None = None) -
     """All rows, section by section; `curves`, if they are there already, save work."""
     yield from _data_rows(model)
     yield from _result_rows(model, level, curves)
+    yield from class_rows(model, level)
     yield from _effect_rows(model, level)
     yield from _curve_rows(model, level, curves)
     yield from (Row(*fact) for fact in model.facts())

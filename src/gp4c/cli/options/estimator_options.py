@@ -53,8 +53,8 @@ EstimatorOption: TypeAlias = Annotated[
         metavar="NAME",
         autocompletion=lambda: estimator_names(),
         callback=lambda name: name if name == Estimator.GP4C else _kind(name).name,
-        help="Smooth rate: gp4c, gp4cw, mixture, local-em; constant rate: hpp; growth: power-law, "
-        "log-linear; step functions: npmle, npmple, npmplgf.",
+        help="Smooth rate: gp4c, gp4cw, mixture, local-em; subgroups: classes; constant rate: "
+        "hpp; growth: power-law, log-linear; step functions: npmle, npmple, npmplgf.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -132,8 +132,9 @@ QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Pri
 def make_estimator(
     estimator: str, effect: Effect, bursts: str, seed: int, formula: str | None = None,
     bases: int | None = None, trend: str | None = None, season: str | None = None,
+    own: Mapping[str, object] | None = None,
 ) -> PanelEstimator:  # fmt: skip
-    """Build an estimator; what it cannot do is a usage error."""
+    """Build an estimator; what it cannot do is a usage error. `own` are arguments of its kind."""
     from gp4c.model.laws import EFFECTS, LAWS
 
     kind = _kind(estimator)
@@ -158,7 +159,8 @@ def make_estimator(
     } | ({} if bases is None else {"n_bases": bases})
     if free and arguments["bursts"] not in ("auto", False):
         raise typer.BadParameter(f"--bursts {bursts} does not go with --effect {effect}")
-    return kind(**{name: value for name, value in arguments.items() if name in taken})
+    known = {name: value for name, value in arguments.items() if name in taken}
+    return kind(**known, **(own or {}))
 
 
 def _season(text: str | None) -> float | str | None:

@@ -39,7 +39,7 @@ def plot_panel(
     panel: PanelCounts,
     ax: Axes | None = None,
     *,
-    order: str = "label",
+    order: str | IndexArray = "label",
     cmap: str = "viridis_r",
     colorbar: bool = True,
 ) -> Axes:
@@ -54,9 +54,9 @@ def plot_panel(
         The data.
     ax : Axes, optional
         Where to draw; a new figure of fitting size if absent.
-    order : {"label", "follow_up", "events"}
-        Subjects from top to bottom: by label, by the end of their follow-up (longest first), or
-        by their number of events (most first).
+    order : {"label", "follow_up", "events"} or array
+        Subjects from top to bottom: by label, by the end of their follow-up (longest first), by
+        their number of events (most first), or in the order of the positions given.
     cmap : str
         Matplotlib colour map for the positive counts.
     colorbar : bool
@@ -121,9 +121,11 @@ def figure_size(panel: PanelCounts) -> tuple[float, float]:
     return 7.5, float(np.clip(1.2 + 0.25 * panel.n_subjects, 2.4, 8.5))
 
 
-def subject_rows(panel: PanelCounts, order: str) -> IndexArray:
+def subject_rows(panel: PanelCounts, order: str | IndexArray) -> IndexArray:
     """Row of each subject, 0 on top (n_subjects,)."""
     label = np.arange(panel.n_subjects)
+    if not isinstance(order, str):
+        return np.argsort(order)
     if order == "label":
         return label
     if order == "follow_up":
@@ -218,7 +220,7 @@ def _corners(left: FloatArray, right: FloatArray, low: FloatArray, high: FloatAr
     return np.stack([x, y], axis=2)
 
 
-def _label_axes(ax: Axes, panel: PanelCounts, row: IndexArray, order: str) -> None:
+def _label_axes(ax: Axes, panel: PanelCounts, row: IndexArray, order: str | IndexArray) -> None:
     """Time below, subjects at the left: as many labels as there is room for."""
     ax.set_xlim(*panel.window)
     ax.set_ylim(panel.n_subjects - 0.4, -0.6)
@@ -227,10 +229,11 @@ def _label_axes(ax: Axes, panel: PanelCounts, row: IndexArray, order: str) -> No
     step = label_step(panel.n_subjects, float(height))
     on_row = np.argsort(row)
     # every fifth, tenth, ... row, counted as people do; labels out of order only if all are there
-    labelled = step == 1 or order == "label"
+    name = order if isinstance(order, str) else ""
+    labelled = step == 1 or name == "label"
     shown = np.arange(step - 1, panel.n_subjects, step) if labelled else np.arange(0)
     ax.set_yticks(shown, [_short(panel.subjects[on_row[k]]) for k in shown], fontsize="small")
-    ax.set_ylabel(f"subject{f' ({panel.n_subjects})' if step > 1 else ''}{_ORDERS[order]}")
+    ax.set_ylabel(f"subject{f' ({panel.n_subjects})' if step > 1 else ''}{_ORDERS.get(name, '')}")
     ax.tick_params(axis="y", length=0 if step == 1 else 2)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)

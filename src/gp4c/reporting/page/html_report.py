@@ -19,6 +19,7 @@ from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.figures.curves import Curves, at_exposure
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
 from gp4c.reporting.page import report_figures as figures
+from gp4c.reporting.page.classes.class_section import classes_section
 from gp4c.reporting.page.component_section import component_section
 from gp4c.reporting.page.group_parts import (
     STANDARDISED,
@@ -169,6 +170,8 @@ class Report:
             ("results", "Event rate and number of events", self._results()),
             ("components", "What the rate is made of",
              component_section(self.models, self.levels, self.by, self.figures)),
+            ("classes", "Subgroups of subjects",
+             classes_section(self.models, self.panel, self.level, self.by)),
             ("effects", "Effects of covariates",
              effects_section(regressions(self.models, self.comparison), self.level, self.by)),
             ("comparison", "Comparison of groups", self._comparison()),

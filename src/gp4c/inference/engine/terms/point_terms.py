@@ -113,6 +113,8 @@ class PointTerms:
         crossed = by_owner.T @ (sums @ (hard.row_and_owner[:, c, None] * by_row))
         block += crossed + crossed.T
         root = np.sqrt(hard.weight[:, c])  # (H, N)
+        if hard.number is not None:
+            root = root * np.sqrt(hard.number)[:, None]
         scores = np.empty((len(root), n_nodes, len(where) + n_params))
         scores[:, :, : len(where)] = hard.by_owner[:, c, :, None] * by_owner[:, None]
         for n in range(n_nodes):

@@ -1,0 +1,1 @@
+"""Latent classes as an estimator: fitting, the number of classes, forecasts."""

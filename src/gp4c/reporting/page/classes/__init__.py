@@ -1,0 +1,1 @@
+"""Latent classes in words and pictures."""
