@@ -27,7 +27,7 @@ DATES = {"": "automatic", "day": "day first", "month": "month first"}
 FORMAT_FIELDS = {
     "delimiter": ";", "decimal": ",", "encoding": "latin-1", "sheet": "visits", "table": "visits",
 }  # fmt: skip
-EXAMPLES = {"bladder": "Bladder tumours", "nausea": "Nausea", "skin": "Skin cancers"}
+EXAMPLES = {"bladder": "Bladder tumours", "nausea": "Nausea", "cgd": "Infections in CGD"}
 
 
 def page() -> ui.Tag:

@@ -86,7 +86,7 @@ def test_the_command_line_finds_parts_by_their_entry_points(parts, panel, tmp_pa
     done = CliRunner().invoke(app, ["fit", str(table), "--bursts", "toy_bursts", "--json"])
     assert done.exit_code == 0, done.output
     assert loaded
-    assert json.loads(done.output)
+    assert json.loads(done.stdout)
     assert '"toy_bursts"' in done.output
     page = CliRunner().invoke(
         app, ["report", str(table), "--bursts", "toy_bursts", "--out", str(tmp_path / "page"), "-q"]
