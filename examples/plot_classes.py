@@ -7,22 +7,19 @@ gradually? One call looks for latent classes, and says if the data do not ask fo
 """
 
 import gp4c
-from gp4c.reporting.page.classes.class_plots import plot_class_panel, plot_classes, plot_membership
+from gp4c.reporting.page.classes.class_plots import plot_class_panel, plot_classes
 
 panel = gp4c.load_dataset("nausea")
-model = gp4c.GP4CClasses(n_classes=2, n_refits=1, random_state=0).fit(panel)
+model = gp4c.GP4CClasses(max_classes=2, random_state=0).fit(panel)
 print(model.choice_.answer())
 print(model.choice_.held_out_words(2))
+print(model.choice_.to_frame())
 
 # %%
-# The answer is "not clearly": one class whose patients differ by a frailty does nearly as well. Two
-# classes are fitted all the same, because we asked for them. Their curves, with 95% bands:
+# The answer is "not clearly": one class whose patients differ by a frailty does nearly as well as
+# two. So there is one curve, and no patient has to be put into a box:
 plot_classes(model, what="cumulative")
 
 # %%
-# How sure are we of each patient's class? Bars of one colour are sure, mixed ones are not.
-plot_membership(model)
-
-# %%
-# The data, sorted by class.
+# The data. With more classes, patients would be sorted by class.
 plot_class_panel(model, panel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -15,7 +16,7 @@ from gp4c.estimators.base import Numbers
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.inputs import check_choice, check_panel, check_shared_parameters
 from gp4c.estimators.mixtures.classes.class_choice import ClassChoice
-from gp4c.exceptions import PanelDataError
+from gp4c.exceptions import ConvergenceWarning, PanelDataError
 from gp4c.files import kinds
 from gp4c.inference.classes.class_draws import ClassDraws
 from gp4c.model.laws import EFFECTS, LAWS
@@ -165,7 +166,7 @@ class GP4CClasses(GaussianProcessModel):
         progress : callable, optional
             Called with one line of text whenever a new step begins.
         """
-        from gp4c.estimators.fit_warnings import warn_of_misfit, warn_of_weights
+        from gp4c.estimators.fit_warnings import warn_of_misfit
         from gp4c.estimators.mixtures.classes.class_store import fit_and_store_classes
 
         self._check_parameters()
@@ -173,9 +174,21 @@ class GP4CClasses(GaussianProcessModel):
         with self._whole_fit(panel), one_blas_thread():
             self._keep_time_axis(panel)
             fit_and_store_classes(self, panel, progress or (lambda text: None))
-        warn_of_weights(self)
+        self._warn_of_draws()
         warn_of_misfit(self)
         return self
+
+    def _warn_of_draws(self) -> None:
+        """Say that the draws are few for the bands, and what to do."""
+        if self.converged_:
+            return
+        warnings.warn(
+            f"GP4CClasses: {self.effective_draws_:.0f} draws of {self.n_classes_} classes "
+            f"are effective and their Pareto k is {self.pareto_k_:.2f} (reliable below 0.7): bands "
+            "may be rough, as happens where classes overlap; compare with fewer classes",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
     def _fit_bytes(self, panel: PanelCounts) -> float:
         draws = 6000.0 * (panel.n_subjects + 100.0) * 3 * MOST_CLASSES
