@@ -124,7 +124,7 @@ def test_order_and_names_of_subjects_change_nothing() -> None:
 
 
 def test_covariates_of_membership() -> None:
-    panel, truth = two_classes(n=16)
+    panel, truth = two_classes(n=20)
     model = gp4c.GP4CClasses(n_classes=2, membership="arm", n_refits=0, **OPTIONS).fit(panel)
     assert (model.membership_.argmax(axis=1) == truth).all()
     odds = model.effects_over_shares()
