@@ -18,6 +18,9 @@ ROOT = HERE.parent
 #: packages that have no wheel: cosmic-ray's report writer
 SOURCE_ONLY = ("yattag",)
 
+#: extras that the README uses
+RUN = "app,files,word"
+
 
 def pip(*arguments):
     """Run pip; what it says on stderr comes back and is shown."""
@@ -46,7 +49,8 @@ def main(name):
                 sys.exit(pip("--no-deps", "--no-build-isolation", "--editable", ".").returncode)
             return
         print(f"{name}.lock does not fit this Python; installing the newest versions instead.")
-    sys.exit(pip("--editable", "." if name == "run" else f".[{name}]").returncode)
+    extras = RUN if name == "run" else name
+    sys.exit(pip("--editable", f".[{extras}]").returncode)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,9 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-#: file -> extras of pyproject.toml; run.lock has the package's own needs and the build backend
+#: file -> extras of pyproject.toml; run.lock has what the README uses, and the build backend
 PURPOSES = {
-    "run": (),
+    "run": ("app", "files", "word"),
     "dev": ("dev",),
     "docs": ("docs",),
     "browser": ("browser",),

@@ -164,7 +164,7 @@ def test_the_newest_versions_can_be_asked_for(pips, monkeypatch):
     monkeypatch.setenv("GP4C_LOCKED", "no")
     with pytest.raises(SystemExit, match="0"):
         install.main("run")
-    assert pips[0] == [["--editable", "."]]
+    assert pips[0] == [["--editable", ".[app,files,word]"]]
 
 
 def test_the_scripts_need_nothing_but_python():

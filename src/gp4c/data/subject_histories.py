@@ -147,11 +147,9 @@ class SubjectHistories:
         )
 
     def take(self, positions: Indices) -> SubjectHistories:
-        """Those at the given positions, in the given order."""
-        new = np.full(len(self.subjects), -1)
-        new[positions] = np.arange(len(positions))
-        owner, order = _kept(new[self.span_subject])
-        row_owner, rows = _kept(new[self.row_subject])
+        """Those at the given positions, in the given order; a position may occur twice."""
+        owner, order = _rows_of(self.span_subject, positions)
+        row_owner, rows = _rows_of(self.row_subject, positions)
         return SubjectHistories(
             self.subjects[positions], self.totals[positions], owner,
             self.span_start[order], self.span_stop[order], self.span_exposure[order], row_owner,
@@ -207,11 +205,14 @@ class SubjectHistories:
         return result
 
 
-def _kept(owner: Indices) -> tuple[Indices, Indices]:
-    """Owners that are kept, in order, and the positions that they come from."""
-    order = np.argsort(owner, kind="stable")
-    order = order[owner[order] >= 0]
-    return owner[order], order
+def _rows_of(subject: Indices, positions: Indices) -> tuple[Indices, Indices]:
+    """Rows of the subjects at positions, one subject after the other: its place, and the row."""
+    order = np.argsort(subject, kind="stable")
+    first, last = (np.searchsorted(subject[order], positions, side) for side in ("left", "right"))
+    lengths = last - first
+    owner = np.repeat(np.arange(len(positions)), lengths)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    return owner, order[np.repeat(first, lengths) + within]
 
 
 def _some(labels: Sequence[object], most: int = 5) -> str:

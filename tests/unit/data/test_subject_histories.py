@@ -20,3 +20,14 @@ def test_of_subjects_who_were_never_seen_nothing_is_expected():
     assert_allclose(chosen.expected(integrals[:, [2, 0, 1]]), [[0, 90, 50], [0, 6, 1]])
     nobody = histories.take(np.array([0, 2]))
     assert_allclose(nobody.expected(np.zeros((2, 0))), np.zeros((2, 2)))
+
+
+def test_a_subject_asked_for_twice_has_its_history_twice():
+    histories = SubjectHistories.of(gp4c.load_dataset("bladder"))
+    once, twice = histories.take(np.array([3, 7])), histories.take(np.array([7, 3, 7]))
+    assert list(twice.subjects) == [histories.subjects[k] for k in (7, 3, 7)]
+    for copy in (0, 2):
+        rows, alone = twice.row_subject == copy, once.row_subject == 1
+        np.testing.assert_array_equal(twice.row_count[rows], once.row_count[alone])
+        np.testing.assert_array_equal(twice.row_start[rows], once.row_start[alone])
+        assert twice.span_stop[twice.span_subject == copy] == once.span_stop[once.span_subject == 1]

@@ -151,9 +151,10 @@ def test_frailty_shares_out_the_weight_of_busy_patients(frailty, poisson):
     assert frailty.effect_ == "gamma"
     assert "with subject effects over" in frailty.effect_choice_
     assert "odds above 1000 to 1" in frailty.effect_choice_
-    # with frailty in the model its own errors are about those of the sandwich
+    # with frailty in the model its own errors are about those of the sandwich, which 85 subjects
+    # leave uncertain by a tenth; without it the sandwich is two to three times as wide
     table = frailty.effects_
-    assert_allclose(table["se"], table["robust_se"], rtol=0.25)
+    assert_allclose(table["se"], table["robust_se"], rtol=0.3)
     # of those that are clearly not zero; the sign of the initial size is anybody's guess
     clear = np.abs(table["z"]) > 2
     assert clear.sum() == 2
