@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.testing import assert_allclose
 
+import gp4c
 from gp4c.data.subject_histories import SubjectHistories
 
 
