@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import signal
+
+# OpenBLAS rounds as the machine's kernels do, and the early stop of the paper's algorithm makes a
+# per cent of it: the frozen numbers are those of these kernels. Set before NumPy is loaded.
+if platform.machine() == "x86_64":
+    os.environ.setdefault("OPENBLAS_CORETYPE", "Haswell")
 
 import numpy as np
 import pytest

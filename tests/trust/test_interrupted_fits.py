@@ -20,7 +20,7 @@ QUICK: dict[str, Any] = {
 }  # fmt: skip
 ESTIMATORS: dict[str, Callable[[], Any]] = {
     "gp4c": lambda: gp4c.GP4C(**QUICK),
-    "covariates": lambda: gp4c.GP4C(formula="size"),
+    "covariates": lambda: gp4c.GP4C(formula="size", hyper="optimize", n_inducing=6),
     "local-em": lambda: gp4c.LocalEM(bandwidth=4.0),
     "npmle": lambda: gp4c.NPMLE(effect="gamma"),
     "npmple": gp4c.NPMPLE,
