@@ -8,7 +8,10 @@ import pkgutil
 import pytest
 
 #: made to be filled: they remember workspaces, climbs and draws while a search goes on
-MUTABLE = {"Problem", "_Climbs", "_Row", "_Stride", "Point", "LikelihoodTerms"}
+MUTABLE = {
+    "Problem", "_Climbs", "_Row", "_Stride", "Point", "LikelihoodTerms", "LawSearch", "ClassFitter",
+    "ClassLattice", "ClassLatticePoint", "ClassSearch",
+}  # fmt: skip
 
 
 def dataclasses_of(folder):
@@ -25,6 +28,8 @@ def test_nothing_is_assigned_to_a_result(folder):
     classes = dict(dataclasses_of(folder))
     assert len(classes) > 5
     for name, cls in classes.items():
+        if inspect.isabstract(cls):
+            continue
         blank = object.__new__(cls)
         if name in MUTABLE:
             blank.anything = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from itertools import combinations
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -93,14 +93,28 @@ class Comparison:
 
     # -- curves -----------------------------------------------------------------------------
 
-    def ratio(self, t: ArrayLike, **question: Unpack[Question]) -> Numbers:
+    def ratio(
+        self,
+        t: ArrayLike,
+        *,
+        curve: str = "rate",
+        pair: Pair | None = None,
+        under: str = "curves",
+        at: str = "standardised",
+    ) -> Numbers:
         """Posterior median of the ratio of curves at times t.
 
         Parameters
         ----------
         t : float or array
-        **question
-            `curve`, `pair`, `under`, `at`: see :class:`Question`.
+        curve : {"rate", "cumulative"}
+        pair : (first, second)
+        under : {"curves", "factor", "same", "average"}
+            A curve for each group; one shape at different levels; one curve, whose ratio is 1; or
+            the three averaged with their probabilities.
+        at : {"standardised", "average"}
+            In a comparison with a formula: curves averaged over the covariates of all subjects, or
+            curves of a subject with average covariates.
 
         Examples
         --------
@@ -109,10 +123,18 @@ class Comparison:
         >>> 0.2 < found.ratio(24.0, curve="cumulative") < 2
         True
         """
-        asked = self._asked(ratio, question)
+        asked = self._asked(ratio, curve, pair, under, at)
         return self._answers.summary(t, asked, lambda x: np.asarray(np.median(x, axis=0)))
 
-    def difference(self, t: ArrayLike, **question: Unpack[Question]) -> Numbers:
+    def difference(
+        self,
+        t: ArrayLike,
+        *,
+        curve: str = "rate",
+        pair: Pair | None = None,
+        under: str = "curves",
+        at: str = "standardised",
+    ) -> Numbers:
         """Posterior mean of the difference of curves at times t; see :meth:`ratio`.
 
         Examples
@@ -122,7 +144,7 @@ class Comparison:
         >>> found.difference([12.0, 24.0]).shape
         (2,)
         """
-        asked = self._asked(difference, question)
+        asked = self._asked(difference, curve, pair, under, at)
         return self._answers.summary(t, asked, lambda x: np.asarray(x.mean(axis=0)))
 
     def ratio_band(
@@ -130,7 +152,11 @@ class Comparison:
         t: ArrayLike,
         level: float = 0.95,
         kind: str = "pointwise",
-        **question: Unpack[Question],
+        *,
+        curve: str = "rate",
+        pair: Pair | None = None,
+        under: str = "curves",
+        at: str = "standardised",
     ) -> tuple[Numbers, Numbers]:
         """Credible band of the ratio: (low, high), each shaped like `t`.
 
@@ -139,7 +165,7 @@ class Comparison:
         level : float in (0, 1)
         kind : {"pointwise", "simultaneous"}
             Probability at each time; or of the whole curve over the window.
-        **question
+        curve, pair, under, at
             As in :meth:`ratio`.
 
         Examples
@@ -150,14 +176,18 @@ class Comparison:
         >>> low < found.ratio(24.0, curve="cumulative") < high
         True
         """
-        return self._answers.band(t, level, kind, self._asked(ratio, question))
+        return self._answers.band(t, level, kind, self._asked(ratio, curve, pair, under, at))
 
     def difference_band(
         self,
         t: ArrayLike,
         level: float = 0.95,
         kind: str = "pointwise",
-        **question: Unpack[Question],
+        *,
+        curve: str = "rate",
+        pair: Pair | None = None,
+        under: str = "curves",
+        at: str = "standardised",
     ) -> tuple[Numbers, Numbers]:
         """Credible band of the difference; see :meth:`ratio_band`.
 
@@ -169,9 +199,17 @@ class Comparison:
         >>> low < high
         True
         """
-        return self._answers.band(t, level, kind, self._asked(difference, question))
+        return self._answers.band(t, level, kind, self._asked(difference, curve, pair, under, at))
 
-    def probability(self, t: ArrayLike, **question: Unpack[Question]) -> Numbers:
+    def probability(
+        self,
+        t: ArrayLike,
+        *,
+        curve: str = "rate",
+        pair: Pair | None = None,
+        under: str = "curves",
+        at: str = "standardised",
+    ) -> Numbers:
         """Posterior probability that the second group's curve lies below the first's at t.
 
         Examples
@@ -181,7 +219,7 @@ class Comparison:
         >>> 0 <= found.probability(24.0, curve="cumulative") <= 1
         True
         """
-        asked = self._asked(difference, question)
+        asked = self._asked(difference, curve, pair, under, at)
         return self._answers.summary(t, asked, lambda x: np.asarray((x < 0).mean(axis=0)))
 
     def standardised(self, t: ArrayLike, level: float = 0.95) -> pd.DataFrame:
@@ -195,11 +233,26 @@ class Comparison:
         DataFrame
             Columns: group, time, rate, rate_low, rate_high, cumulative, cumulative_low,
             cumulative_high; bands are pointwise.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> found.standardised([12.0, 24.0]).shape
+        (4, 8)
         """
         return group_curves(self.models, t, level, "standardised")
 
     def at_average(self, t: ArrayLike, level: float = 0.95) -> pd.DataFrame:
-        """Curves of the groups for a subject with average covariates; see :meth:`standardised`."""
+        """Curves of the groups for a subject with average covariates; see :meth:`standardised`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> list(found.at_average(24.0)["group"])
+        ['placebo', 'thiotepa']
+        """
         return group_curves(self.models, t, level, "average")
 
     # -- ratios of the regression -------------------------------------------------------------
@@ -216,6 +269,13 @@ class Comparison:
         -------
         DataFrame
             Columns: first, second, ratio, low, high, p_value, errors; no rows without a formula.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.compare(gp4c.load_dataset("bladder"), by="treatment")  # doctest: +SKIP
+        >>> len(found.adjusted())
+        0
         """
         known = None if self.regression is None else self.regression.coefficients_
         return pair_ratios(known, self.groups, self.pairs, level, errors)
@@ -532,8 +592,12 @@ class Comparison:
     def _answers(self) -> ContrastAnswers:
         return ContrastAnswers(self._draws, self.panel.window)
 
-    def _asked(self, how: Callable[[Floats, Floats], Floats], question: Question) -> Asked:
-        return Asked(
-            how, question.get("curve", "rate"), self._pair(question.get("pair")),
-            question.get("under", "curves"), question.get("at", "standardised"),
-        )  # fmt: skip
+    def _asked(
+        self,
+        how: Callable[[Floats, Floats], Floats],
+        curve: str,
+        pair: Pair | None,
+        under: str,
+        at: str,
+    ) -> Asked:
+        return Asked(how, curve, self._pair(pair), under, at)

@@ -69,12 +69,13 @@ def compare(
 ) -> None:
     """Compare the event rates of groups: ratio over time with bands, and a permutation test.
 
-    Prints the comparison in words; with --out also writes tables and plots. With --formula the
-    comparison is adjusted for covariates.
+    Prints the comparison in words; with --out also writes tables and
+    plots. With --formula the comparison is adjusted for covariates.
 
     Example: gp4c compare visits.csv --by arm
     """
-    panel = with_covariates(read_source(file, table), formula, table.drop_missing)
+    panel = read_source(file, table, say=not quiet)
+    panel = with_covariates(panel, formula, table.drop_missing)
     options = GroupOptions(strata, blocks, reference, test, weights, scores, permutations)
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
         model = make_estimator(Estimator.GP4C, effect, bursts, seed, formula)

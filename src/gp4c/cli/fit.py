@@ -81,7 +81,8 @@ def fit(
             )
             fitted = fit_in_parts(source, built, scheduler, say)
         else:
-            panel = with_covariates(read_source(files[0], table), formula, table.drop_missing)
+            panel = read_source(files[0], table, say=not quiet)
+            panel = with_covariates(panel, formula, table.drop_missing)
             fitted = fit_groups(
                 panel, by,
                 lambda: make_estimator(

@@ -111,8 +111,8 @@ def report(
 ) -> None:
     """Fit, check and describe: everything on one HTML page that needs no network.
 
-    Writes report.html (see --out and --format); with --by also compares the groups, adjusted for
-    the covariates of --formula.
+    Writes report.html (see --out and --format); with --by also compares
+    the groups, adjusted for the covariates of --formula.
 
     Example: gp4c report visits.csv --out results
     """
@@ -126,7 +126,7 @@ def report(
         if file.endswith(".json"):
             parts = _from_saved(file)
         else:
-            panel = read_source(file, table)
+            panel = read_source(file, table, say=not quiet)
             panel = with_covariates(panel, formula, table.drop_missing)
             build = partial(
                 make_estimator, model, effect, bursts, seed, formula, bases, trend, season, own

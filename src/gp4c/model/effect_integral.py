@@ -66,7 +66,7 @@ class Rule:
 #: within 0.006 nat of brute force for any subject. Between draws of one posterior the error of a
 #: subject varies by 1e-4, that of all subjects together by 0.003
 RULE = Rule.stretched(1.15, -4.6, 3.45, 0.2)
-#: for draws of υ: nodes a quarter of a width apart
+#: for means and draws of υ: nodes a quarter of a width apart
 DRAWS = Rule.stretched(0.25, -6.0, 4.5, 0.4)
 #: for the whole law of υ, of subjects without events too: P(υ < x) falls as slowly as x^α
 WIDE = Rule.far_left(0.4, -7.0, 6.0, 0.2, 1.0)
@@ -253,7 +253,7 @@ class EffectIntegral:
 
     def mean(self, row: Floats, owner: Floats, psi: Floats, theta: Floats) -> Floats:
         """E υ of each hard subject given its counts, (H, S)."""
-        y, weight = self.law_of_effect(row, owner, psi, theta, RULE)
+        y, weight = self.law_of_effect(row, owner, psi, theta, DRAWS)
         return np.asarray((weight * np.exp(y)).sum(axis=0))
 
     def draw(

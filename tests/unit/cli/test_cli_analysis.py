@@ -33,7 +33,7 @@ def workplace(tmp_path, monkeypatch, table):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "visits.csv").write_text(table)
 
-    def quick(estimator, effect, bursts, seed, formula=None):
+    def quick(estimator, effect, bursts, seed, *rest):
         return gp4c.GP4C(effect="gamma", random_state=seed, **QUICK)
 
     for module in ("compare", "report"):
@@ -252,7 +252,7 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     ("line", "message"),
     [
         ("forecast dated.json --to 2024-04-01", "they are 100 (2024-04-10) and 91 (2024-04-01)"),
-        ("forecast dated.json --to 10/05/2024", "dates are written year-month-day"),
+        ("forecast dated.json --to 10/05/2024", "a date must have one meaning"),
         ("forecast dated.json --to inf", "--to takes a finite number; found 'inf'"),
         ("predict dated.json --at 2025-01-01", "time 366 (2025-01-01) is outside"),
         ("report dated.json --forecast-to 2024-01-01 --out r", "which end at 100 (2024-04-10)"),

@@ -95,6 +95,7 @@ class Trend(Modulator):
         """A sentence about the coefficient, from its median and the ends of its interval."""
 
 
+@dataclass(frozen=True)
 class LogLinearTrend(Trend):
     """The rate grows by the same share in equal times: exp(c t)."""
 
@@ -134,6 +135,7 @@ class LogLinearTrend(Trend):
         return 1.0, f"a {singular(unit)}"
 
 
+@dataclass(frozen=True)
 class PowerTrend(Trend):
     """The rate is proportional to a power of time, t^(b − 1): Crow's law of growth."""
 

@@ -95,8 +95,12 @@ def test_the_ratio_is_on_a_log_scale_with_one_marked(ax, scale):
     comparison = SimpleNamespace(
         panel=SimpleNamespace(window=(0.0, 10.0), time_unit="years", time_origin=None),
         groups=["a", "b"],
-        ratio=lambda t, curve, pair: 0.5 + 0.01 * t,
-        ratio_band=lambda t, level, curve, pair: ((0.4 + 0 * t) / scale, (1.1 + 0 * t) * scale),
+        tested=SimpleNamespace(adjustment=None),
+        ratio=lambda t, curve, pair, at=None: 0.5 + 0.01 * t,
+        ratio_band=lambda t, level, curve, pair, at=None: (
+            (0.4 + 0 * t) / scale,
+            (1.1 + 0 * t) * scale,
+        ),
     )
     rendered(plots.plot_ratio(comparison, ax))
     assert ax.get_yscale() == "log"
