@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-CONSUMER = ROOT / "tests" / "packaging" / "consumer.py"
+CONSUMER = ROOT / "tests" / "consumer_view" / "consumer.py"
 #: what a wheel must hold besides code
 DATA = ("gp4c/py.typed", "gp4c/commit.txt", "gp4c/data/datasets/bladder.csv",
         "gp4c/reporting/page/assets/report.css")  # fmt: skip

@@ -15,11 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 #: extras that users install; the others are for developers
-FOR_USERS = ("all", "arviz", "dask", "word")
+FOR_USERS = ("all", "app", "arviz", "dask", "files", "word")
 #: distributions whose module has another name
 MODULES = {
     "cosmic-ray": "cosmic_ray",
     "markdown-it-py": "markdown_it",
+    "python-calamine": "python_calamine",
     "python-docx": "docx",
     "scikit-learn": "sklearn",
 }
@@ -32,6 +33,7 @@ TOOLS = {
     "mypy": ("Makefile", "$(BIN)/mypy"),
     "myst-parser": ("docs/conf.py", '"myst_parser"'),
     "numpydoc": ("docs/conf.py", '"numpydoc"'),
+    "openpyxl": ("tests/messy_files.py", ".to_excel("),
     "pandas-stubs": ("pyproject.toml", "[tool.mypy]"),
     "pydata-sphinx-theme": ("docs/conf.py", '"pydata_sphinx_theme"'),
     "pytest-cov": ("Makefile", "--cov"),

@@ -271,6 +271,7 @@ def test_categories_of_numbers_and_names_are_still_categories():
     assert len(FormulaDesign.learn("C(site)", many, np.full(15, 1 / 15)).levels["site"]) == 15
 
 
+@pytest.mark.filterwarnings("ignore::gp4c.exceptions.ConvergenceWarning")  # names, not bands
 @pytest.mark.parametrize(
     ("formula", "said"),
     [("arm + age", "arm: a"), ("C(arm, contr.treatment('b'))", "arm: b"), ("age", None)],
