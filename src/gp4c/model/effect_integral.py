@@ -11,6 +11,7 @@ multiplies inside this integral.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -281,7 +282,7 @@ class EffectIntegral:
             step = np.take_along_axis(steps, index, axis=0)
             middle = np.take_along_axis(y, index, axis=0)
             result[..., k] = np.exp(middle + (part - 0.5) * step)[0]
-        return result.reshape(len(result), -1)
+        return result.reshape(len(result), result.shape[1] * times)
 
     def law_of_effect(
         self, row: Floats, owner: Floats, psi: Floats, theta: Floats, rule: Rule
@@ -323,7 +324,7 @@ class EffectIntegral:
 
     def total(self, rows: Floats) -> Floats:
         """Sums by hard subject of (J2, C, N)."""
-        flat = rows.reshape(len(rows), -1)
+        flat = rows.reshape(len(rows), math.prod(rows.shape[1:]))
         return np.asarray(self.sums @ flat).reshape(-1, *rows.shape[1:])
 
     @property

@@ -288,7 +288,8 @@ class SubjectCounts:
             (np.ones(n), (seen.subject, which)), shape=(self.n_subjects, len(counts))
         )
         parts = [self.law.static(m[None], one, theta) for m in counts]
-        values = np.array([value for value, _, _ in parts]).reshape(len(counts), -1)
+        each = [np.broadcast_to(value, theta.shape[1:]) for value, _, _ in parts]
+        values = np.array(each).reshape(len(counts), *theta.shape[1:])
         slopes = np.array([first for _, first, _ in parts]).reshape(len(counts), *theta.shape)
         first = np.array([by_count @ slopes[:, i] for i in range(len(theta))])
         return np.asarray(by_count @ values), first

@@ -109,3 +109,20 @@ def test_histories_tell_of_effects_what_rows_do(panel):
     assert_allclose(
         kept.effect_means(both[1], params), rows.effect_means(both[0], params)[[5, 2]], rtol=1e-12
     )
+
+
+def test_subjects_without_events_have_a_likelihood():
+    """No count at all: nothing to sum over, and the integral over the effect remains."""
+    frame = {
+        "subject": [1, 1, 2],
+        "start": [0.0, 2.0, 0.0],
+        "stop": [2.0, 5.0, 4.0],
+        "count": [0] * 3,
+    }
+    panel = gp4c.PanelCounts.from_frame(frame)
+    counts = SubjectCounts.of(panel, LAWS["bursts"], EFFECTS["gamma"])
+    alpha, phi, expected = 0.7, 2.3, 0.3 * np.array([5.0, 4.0])
+    params = np.log([[alpha], [phi]])
+    ours = counts.log_likelihoods(0.3 * (counts.stop - counts.start)[:, None], params)[:, 0]
+    hazard = np.log1p(phi) / phi
+    assert_allclose(ours, -alpha * np.log1p(hazard * expected / alpha), rtol=1e-9)
