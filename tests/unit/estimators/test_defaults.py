@@ -14,7 +14,7 @@ DEFAULTS = {
         "n_inducing": None, "count_term": None, "b": 0.3, "kernel": "se", "mean": "learn",
         "effect": "auto", "bursts": "auto", "formula": None, "missing": "error", "method": "vi",
         "hyper": "integrate", "optimizer": "natural", "tol": 1e-6, "max_iter": 200,
-        "n_jobs": None, "random_state": None,
+        "n_jobs": None, "random_state": None, "trend": None, "season": None,
     },
     "GP4CW": {
         "n_inducing": None, "count_term": "lemma2", "b": 0.3, "kernel": "se", "mean": "learn",
