@@ -378,6 +378,7 @@ class TypedCurves(CovariateModel):
         return [self.of_type(name) for name in (self.event_types_ if event is None else [event])]
 
     def _at(self, covariates: Covariates | None) -> CovariateModel:
+        self._check_fitted()
         posterior = self.posterior_
         if covariates is None or not isinstance(posterior, SummedCurves):
             return super()._at(covariates)
