@@ -25,7 +25,7 @@ from relations import (
 import gp4c
 
 INNER = TIMES[1:]
-POSTERIOR = [name for name in CASES if name.startswith("GP")]
+POSTERIOR = [name for name in names("copies") if name.startswith("GP")]
 BOOTSTRAP = ["LocalEM", "NPMPLE", "NPMLE", "NPMLE gamma", "NPMPLGF"]
 POINT_ESTIMATES = [*BOOTSTRAP, "HomogeneousPoisson", "HomogeneousPoisson gamma"]
 

@@ -67,10 +67,10 @@ def test_a_changed_module_is_noticed_and_an_unchanged_one_is_not(src, tmp_path):
         "from nursery import Mutated, attempt\n"
         "root, path = Path(sys.argv[1]), Path(sys.argv[1]) / 'src/pkg/m.py'\n"
         "text = path.read_text()\n"
-        "changes = [('', ''), ('a * b', 'a + b + 1'), ('a * b', '(('),\n"
-        "           ('return max(', 'while True: pass\\n    return max(')]\n"
-        "print(json.dumps([attempt(Mutated('pkg.m', path, text.replace(*c)), ['test_m.py::test_f'],"
-        " root, 2) for c in changes]))\n"
+        "changes = [('', '', 60), ('a * b', 'a + b + 1', 60), ('a * b', '((', 60),\n"
+        "           ('return max(', 'while True: pass\\n    return max(', 2)]\n"
+        "print(json.dumps([attempt(Mutated('pkg.m', path, text.replace(old, new)),\n"
+        "    ['test_m.py::test_f'], root, limit) for old, new, limit in changes]))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=True

@@ -6,9 +6,10 @@ when its length-scale changes, and all draws share the nodes: their likelihood i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ Indices = NDArray[np.intp]
 _CARRIED = 0.02
 #: most numbers at once while many draws are evaluated
 _CHUNK = 2_000_000
+#: singular values of a matrix that are left out, relative to the largest: no draw is long enough
+#: for them to matter
+_NOTHING = 1e-9
 #: multiplications that take as long as a row or a subject of a numerical integral (measured)
 _HARD = 1000
 #: the same for an exponential of a modulated rate
@@ -65,6 +69,45 @@ class Draws:
             np.where(accepted, other.x, self.x),
             np.where(accepted, other.value, self.value),
         )
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix as the product of two thin ones: long length-scales have few directions.
+
+    Attributes
+    ----------
+    left : (n, r)
+    right : (r, m)
+    """
+
+    left: Floats
+    right: Floats
+
+    @classmethod
+    def of(cls, matrix: Floats) -> Product | Floats:
+        """The product, where it is less work than the matrix."""
+        left, spectrum, right = np.linalg.svd(matrix, full_matrices=False)
+        rank = int((spectrum > _NOTHING * spectrum[0]).sum())
+        if rank * sum(matrix.shape) >= matrix.size:
+            return matrix
+        return cls(left[:, :rank] * spectrum[:rank], np.ascontiguousarray(right[:rank]))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """That of the matrix."""
+        return len(self.left), self.right.shape[1]
+
+    @property
+    def T(self) -> Product:  # noqa: N802 (as of an array)
+        """The transpose."""
+        return Product(np.ascontiguousarray(self.right.T), np.ascontiguousarray(self.left.T))
+
+    def __matmul__(self, values: Floats) -> Floats:
+        return np.asarray(self.left @ (self.right @ values))
+
+
+Matrix: TypeAlias = Floats | Product
 
 
 @dataclass(frozen=True)
@@ -142,17 +185,16 @@ class Terrain:
         rest = self.centre + self.scale * rng.standard_normal((len(self.scale), n))
         return self.evaluated(row, column, np.concatenate([v, rest]))
 
-    def groups(self, row: Indices) -> Iterator[tuple[int, Indices]]:
-        """Each length-scale that occurs, and the draws there."""
-        for i in np.unique(row):
-            yield int(i), np.flatnonzero(row == i)
-
-    def by_row(self, matrices: list[Floats], row: Indices, values: Floats) -> Floats:
+    def by_row(self, matrices: Sequence[Matrix], row: Indices, values: Floats) -> Floats:
         """matrices[row] @ value, draw by draw: (M, S) → (·, S)."""
-        result = np.empty((len(matrices[0]), values.shape[1]))
-        for i, who in self.groups(row):
-            result[:, who] = matrices[i] @ values[:, who]
-        return result
+        order = np.argsort(row, kind="stable")
+        ends = np.searchsorted(row[order], np.arange(len(matrices) + 1))
+        by_draw = values.T[order]
+        products = np.empty((len(row), matrices[0].shape[0]))
+        for matrix, first, last in zip(matrices, ends[:-1], ends[1:], strict=True):
+            if first < last:
+                products[first:last] = (matrix @ by_draw[first:last].T).T
+        return np.ascontiguousarray(products[np.argsort(order)].T)
 
     def rates_at_inputs(self, draws: Draws) -> Floats:
         """f² at the inducing inputs, (M, S)."""
@@ -228,12 +270,12 @@ class Terrain:
             yield slice(first, min(first + step, n))
 
     @cached_property
-    def _features(self) -> list[Floats]:
-        return [land.features for land in self.landscapes]
+    def _features(self) -> list[Matrix]:
+        return [Product.of(land.features) for land in self.landscapes]
 
     @cached_property
-    def _features_t(self) -> list[Floats]:
-        return [np.ascontiguousarray(land.features.T) for land in self.landscapes]
+    def _features_t(self) -> list[Matrix]:
+        return [features.T for features in self._features]
 
     @cached_property
     def factors(self) -> list[Floats]:

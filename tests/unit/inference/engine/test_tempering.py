@@ -22,7 +22,7 @@ from gp4c.inference.engine.tempering import (
     needs_tempering,
     temper,
 )
-from gp4c.inference.engine.terrain import Draws, Terrain
+from gp4c.inference.engine.terrain import Draws, Product, Terrain
 from gp4c.inference.engine.turns import turned_modes
 from gp4c.inference.engine.weigh import weigh
 from gp4c.model.count_likelihood import CountLikelihood
@@ -70,6 +70,21 @@ def summaries(terrain, draws):
     h = np.sqrt(terrain.rates_at_inputs(draws))
     all_of_it = np.array([*h, draws.row, draws.column, draws.x[terrain.size], draws.value])
     return all_of_it.mean(axis=1), all_of_it.std(axis=1) / np.sqrt(draws.size)
+
+
+def test_products_of_thin_matrices_are_the_matrices(terrain):
+    rng = np.random.default_rng(5)
+    row = rng.integers(0, len(terrain.landscapes), 40)
+    values = rng.standard_normal((terrain.size, 40))
+    thin = [Product.of(land.features) for land in terrain.landscapes]
+    assert any(isinstance(one, Product) for one in thin)
+    expected = [terrain.landscapes[i].features @ v for i, v in zip(row, values.T, strict=True)]
+    np.testing.assert_allclose(terrain.by_row(thin, row, values), np.transpose(expected), atol=1e-7)
+    back = terrain.by_row([one.T for one in thin], row, np.transpose(expected))
+    expected_back = [
+        terrain.landscapes[i].features.T @ h for i, h in zip(row, expected, strict=True)
+    ]
+    np.testing.assert_allclose(back, np.transpose(expected_back), atol=1e-6)
 
 
 class TestSurrogate:
