@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
 from gp4c.analysis.comparison import Comparison
+from gp4c.analysis.groups.adjustment import fit_alike
 from gp4c.analysis.groups.hypotheses import weigh_hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.analysis.groups.regression_ratios import group_formula, with_groups
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from gp4c.analysis.groups.adjustment import Adjustment
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.gp_base import GaussianProcessModel
-    from gp4c.estimators.regression.engine_regression import SharedDesign
 
 #: rows up to which the factor model is fitted
 MOST_ROWS = 20_000
@@ -118,11 +118,11 @@ def compare(
     pooled = None
     if bayes_factor:
         say("fitting one curve for all groups")
-        pooled = _fit(estimator, panel, adjustment, shared)
+        pooled = fit_alike(estimator, panel, adjustment, shared)
     fits = {}
     for g, name in enumerate(groups):
         say(f"fitting {name} ({g + 1} of {len(groups)} groups)")
-        fits[name] = _fit(estimator, panel[codes == g], adjustment, shared)
+        fits[name] = fit_alike(estimator, panel[codes == g], adjustment, shared)
     regression = None
     if adjustment is not None:
         say("fitting one shape with groups and covariates")
@@ -151,22 +151,6 @@ def _with_formula(
     if formula is not None and model.missing == "drop":
         panel = complete_rows(panel, formula)
     return panel, formula
-
-
-def _fit(
-    model: GaussianProcessModel,
-    panel: PanelCounts,
-    adjustment: Adjustment | None,
-    shared: SharedDesign | None,
-) -> GaussianProcessModel:
-    """A fresh fit of the model, with the covariates that all fits have."""
-    fresh = type(model)().set_params(**model.get_params())
-    if not fresh.has_posterior:
-        raise TypeError(f"{type(model).__name__} gives no posterior; compare with GP4C")
-    if not isinstance(fresh, GP4C):
-        return fresh.fit(panel)
-    fresh.formula = None if adjustment is None else adjustment.formula
-    return fresh.fit(panel, design=shared)
 
 
 def _regression(model: GaussianProcessModel, tested: PanelTest, adjustment: Adjustment) -> GP4C:

@@ -15,7 +15,7 @@ from gp4c.app.messages import Written
 
 def write_table(path, seed=3):
     """A small trial in words that need naming: visits by month, totals, two arms."""
-    panel, _ = gp4c.simulate_panel(0.5, n_subjects=12, window=(0.0, 6.0), random_state=seed)
+    panel, _ = gp4c.simulate_panel(2.0, n_subjects=12, window=(0.0, 6.0), random_state=seed)
     frame = panel.to_frame()
     frame["total"] = frame.groupby("subject")["count"].cumsum()
     frame["the arm"] = np.where(frame["subject"].astype(int) % 2 == 0, "new drug", "placebo")
@@ -84,7 +84,7 @@ def test_the_sections_come_in_the_order_of_the_report(done):
     keys = [message.key for message in done[2] if hasattr(message, "key")]
     assert keys[:4] == ["header", "results", "effects", "comparison"]
     figures = next(m.figures for m in done[2] if getattr(m, "key", "") == "results")
-    assert set(figures) == {"rate", "cumulative"}
+    assert set(figures) == {"rate", "cumulative", "cumulative-average"}
 
 
 def test_what_was_not_chosen_is_not_said():

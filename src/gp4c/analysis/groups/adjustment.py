@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,12 +13,15 @@ from numpy.typing import NDArray
 from gp4c.data.formulas.changing_terms import changing_terms
 from gp4c.data.formulas.covariate_rows import design_rows, learn_design
 from gp4c.data.formulas.formula import FormulaDesign, drop_column
+from gp4c.estimators.gp4c import GP4C
 from gp4c.estimators.regression.engine_regression import SharedDesign
 from gp4c.estimators.regression.estimable import check_estimable
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.gp_base import GaussianProcessModel
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +70,40 @@ def read_adjustment(panel: PanelCounts, formula: str | None, by: str) -> Adjustm
     rows = design_rows(design, panel)
     check_estimable(panel, rows, design)
     return Adjustment(kept, design, rows, _note(by, left_out))
+
+
+def fit_alike(
+    model: GaussianProcessModel,
+    panel: PanelCounts,
+    adjustment: Adjustment | None,
+    shared: SharedDesign | None,
+) -> GaussianProcessModel:
+    """A fresh fit of the model, with the covariates that all fits of a comparison have."""
+    fresh = type(model)().set_params(**model.get_params())
+    if not fresh.has_posterior:
+        raise TypeError(f"{type(model).__name__} gives no posterior; compare with GP4C")
+    if not isinstance(fresh, GP4C):
+        return fresh.fit(panel)
+    fresh.formula = None if adjustment is None else adjustment.formula
+    return fresh.fit(panel, design=shared)
+
+
+def group_fitter(
+    build: Callable[[], PanelEstimator], panel: PanelCounts, by: str | None
+) -> Callable[[PanelCounts], PanelEstimator]:
+    """How groups of a panel are fitted, each by itself: as :func:`gp4c.compare` fits them.
+
+    A formula is learned from everybody, so that the curves of all groups belong to the same
+    covariates.
+    """
+    model = build()
+    formula = model.formula if isinstance(model, GP4C) else None
+    if by is None or formula is None or changing_terms(formula)[1]:
+        return lambda part: build().fit(part)
+    assert isinstance(model, GP4C)
+    adjustment = read_adjustment(panel, formula, by)
+    shared = None if adjustment is None else adjustment.shared(panel)
+    return partial(fit_alike, model, adjustment=adjustment, shared=shared)
 
 
 def _note(by: str, left_out: list[str]) -> str:

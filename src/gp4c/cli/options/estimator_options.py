@@ -253,14 +253,16 @@ def fit_groups(
     say: Callable[[str], None] = lambda text: None,
 ) -> list[FittedGroup]:
     """Fit a fresh estimator to each group, with bootstrap bands where it has no posterior."""
+    from gp4c.analysis.groups.adjustment import group_fitter
     from gp4c.classical.bootstrap import BootstrapEstimator
 
     groups = groups_of(panel, by)
+    fit = group_fitter(build, panel, by)
     fitted = []
     for number, (name, part) in enumerate(groups.items(), start=1):
         what = f"{name or 'all subjects'} ({number} of {len(groups)})"
         say(f"fitting {what}")
-        model = build().fit(part)
+        model = fit(part)
         if bootstraps and isinstance(model, BootstrapEstimator) and not model.band_text():
             for done in range(0, bootstraps, _BATCH):
                 say(f"bootstrap of {what}: {done} of {bootstraps} samples")
