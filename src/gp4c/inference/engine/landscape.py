@@ -112,12 +112,13 @@ class Task:
         needed = 1.0 / (SPARSER * self.kernel.spacing * length_scale) + 1.0
         return next((size for size in SIZES if size >= needed), SIZES[-1])
 
-    def landscape(self, log_length: float) -> Landscape:
-        """The density at one length-scale."""
+    def landscape(self, log_length: float, order: int | None = None) -> Landscape:
+        """The density at one length-scale; nodes between two inducing inputs, if not as usual."""
         length_scale = float(np.exp(log_length))
         size = self.size_for(length_scale)
         cells = self.likelihood.cells
-        order = ORDER if cells.n_events <= MANY_EVENTS else CLOSE_ORDER
+        if order is None:
+            order = ORDER if cells.n_events <= MANY_EVENTS else CLOSE_ORDER
         if self.n_inducing is not None:
             order = max(order, 24 // max(size - 1, 1))
         inducing = np.linspace(0.0, 1.0, size) if size > 1 else np.array([0.5])

@@ -162,6 +162,7 @@ def _carry(
         log_weights = log_weights + (bias - old)[draws.row]
         log_evidence += float(logsumexp(log_weights)) - np.log(n)
         chosen = _systematic(np.exp(log_weights - log_weights.max()), rng)
+        chosen = chosen[np.argsort(draws.row[chosen], kind="stable")]  # neighbours share matrices
         parents.append(chosen)
         draws, beta = draws.take(chosen), after
         for _ in range(ROUNDS):

@@ -24,6 +24,8 @@ Indices = NDArray[np.intp]
 #: inducing inputs suit this length-scale; shorter ones, to which the prior gives little, are
 #: carried a little less well
 _CARRIED = 0.02
+#: nodes between two inducing inputs: most curves are longer than what these inputs suit
+_ORDER = 4
 #: most numbers at once while many draws are evaluated
 _CHUNK = 2_000_000
 #: singular values of a matrix that are left out, relative to the largest: no draw is long enough
@@ -131,7 +133,7 @@ class Terrain:
         size = task.size_for(max(float(np.exp(log_lengths.min())), _CARRIED))
         same = replace(task, n_inducing=size)
         steps = (_step(log_lengths), _step(u))
-        return cls([same.landscape(float(place)) for place in log_lengths], u, steps)
+        return cls([same.landscape(float(place), _ORDER) for place in log_lengths], u, steps)
 
     @property
     def task(self) -> Task:
