@@ -164,7 +164,7 @@ def _regression(model: GaussianProcessModel, tested: PanelTest, adjustment: Adju
 def _why_no_evidence(pooled: GaussianProcessModel, panel: PanelCounts) -> str:
     """Why the three accounts are not weighed, if they are not."""
     if not pooled.has_evidence:
-        return "the model maximises its hyper-parameters"
+        return "the model takes the length scale at its best value (hyper='optimize')"
     if pooled.has_factors:
         return "the model has a trend or a season"
     if panel.n_intervals > MOST_ROWS:

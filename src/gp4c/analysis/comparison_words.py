@@ -75,7 +75,7 @@ def _misfits(found: Comparison) -> Iterator[str]:
         if check is not None and check.varies_more:
             yield (
                 f"Counts of {group} vary {check.excess:.2g} times as much within subjects as the "
-                f"fitted law allows (p < 0.001): {burst_remedy(model)}."
+                f"fitted model allows (p < 0.001): {burst_remedy(model)}."
             )
 
 

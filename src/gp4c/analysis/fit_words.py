@@ -28,7 +28,7 @@ def warnings_about(
 
 def _about_bursts(model: PanelEstimator, within: WithinDispersion) -> str:
     text = (
-        f"Counts vary {within.excess:.2g} times as much within subjects as the fitted law allows "
+        f"Counts vary {within.excess:.2g} times as much within subjects as the fitted model allows "
         f"(p = {within.smallest_p:.2g}): "
     )
     return text + burst_remedy(model)

@@ -27,21 +27,21 @@ def warn_of_weights(model: GaussianProcessModel, rough: bool = False) -> None:
     name, k = type(model).__name__, model.pareto_k_
     if model.sampler_ is not None:
         words = (
-            "the sampler's populations disagree about the curve (R̂ = "
+            "independent runs of the sampler disagree about the curve (R̂ = "
             f"{model.sampler_.curve_r_hat:.2f}, above {MOST_R_HAT}): fit with another random_state "
             "and compare, or take hyper='optimize', which has less to sample"
         )
     elif rough and k is not None and k < MOST_K:
         words = (
-            f"{name}: the curve may touch zero, where draws around modes can miss some of the "
-            "curves, and these rows are too many for the sampler that finds them within its budget "
-            "of time: bands may be narrow there; compare with a fit to a sample of the subjects"
+            f"{name}: the curve may touch zero, where the quick method can miss some of the "
+            "curves, and the sampler that finds them would take too long with so many rows: bands "
+            "may be narrow there; compare with a fit to a sample of the subjects"
         )
     else:
         words = (
-            f"{name}: {model.effective_draws_:.0f} posterior draws are effective and "
-            f"their Pareto k is {k:.2f} (reliable below {MOST_K}): bands may be rough; "
-            "compare with method='mcmc'"
+            f"{name}: the bands rest on drawn curves worth {model.effective_draws_:.0f} "
+            f"independent ones (their Pareto k is {k:.2f}, reliable below {MOST_K}) and may be "
+            "rough; compare with method='mcmc'"
         )
     warnings.warn(words, ConvergenceWarning, stacklevel=4)
 
@@ -84,7 +84,7 @@ def warn_of_misfit(model: PanelEstimator) -> None:
         return
     warnings.warn(
         f"{type(model).__name__}: counts vary {found.excess:.2g} times as much within subjects as "
-        f"the fitted law allows (p < 0.001): {burst_remedy(model)}",
+        f"the fitted model allows (p < 0.001): {burst_remedy(model)}",
         FitWarning,
         stacklevel=3,
     )
@@ -100,5 +100,5 @@ def burst_remedy(model: PanelEstimator) -> str:
     if "yes" not in model.burst_options:
         return "bootstrap the subjects, or use a model with bursts=True"
     if model.get_params().get("count_term") is not None:
-        return "leave out count_term, whose bound counts events one by one"
+        return "leave out count_term, which counts events one by one"
     return "fit with bursts=True"

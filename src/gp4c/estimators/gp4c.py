@@ -185,7 +185,7 @@ class GP4C(TypedCurves):
         "auto": "auto", "none": None, "gamma": "gamma", "weight": "weight",
     }  # fmt: skip
     _memory_remedy = (
-        "fewer inducing inputs (n_inducing=), count_term='pointwise', or a sample of the subjects "
+        "a coarser curve (n_inducing=), count_term='pointwise', or a sample of the subjects "
         "(panel[::2]) needs less"
     )
     saved: ClassVar[Mapping[str, kinds.Check]] = {

@@ -29,7 +29,7 @@ _RELIABLE = 0.7
 def fit_rows(model: PanelEstimator) -> Iterator[Row]:
     """How the model was fitted."""
     if isinstance(model, GaussianProcessModel):
-        yield Row(FIT, "posterior", posterior_text(model))
+        yield Row(FIT, "posterior", posterior_text(model), detail=True)
         yield _evidence_row(model)
     else:
         objective = float(model.objective_)
@@ -40,6 +40,8 @@ def fit_rows(model: PanelEstimator) -> Iterator[Row]:
     if model.n_bootstraps_:
         text = f"{model.n_bootstraps_} bootstrap samples of the subjects"
         yield Row(FIT, "bands", text, model.n_bootstraps_)
+    elif isinstance(model, GaussianProcessModel):
+        yield Row(FIT, "bands", bands_text(model), model.effective_draws_)
 
 
 def _converged_row(model: PanelEstimator) -> Row:
@@ -51,10 +53,10 @@ def _converged_row(model: PanelEstimator) -> Row:
 def _evidence_row(model: GaussianProcessModel) -> Row:
     if is_variational(model):
         text = f"{model.elbo_:,.2f} (evidence lower bound, without Σ ln m!)"
-        return Row(FIT, "ELBO", text, float(model.elbo_))
+        return Row(FIT, "ELBO", text, float(model.elbo_), detail=True)
     return Row(
         FIT, "log evidence", f"{model.log_evidence_:,.2f} (without Σ ln m!)",
-        float(model.log_evidence_),
+        float(model.log_evidence_), detail=True,
     )  # fmt: skip
 
 
@@ -66,6 +68,21 @@ def is_variational(model: GaussianProcessModel) -> bool:
 def _was_tempered(model: GaussianProcessModel) -> bool:
     """Whether draws were carried from the prior; such draws have no weights to smooth."""
     return model.pareto_k_ is not None and bool(np.isnan(model.pareto_k_))
+
+
+def bands_text(model: GaussianProcessModel) -> str:
+    """What the bands rest on, in plain words."""
+    posterior = model.posterior_
+    if not isinstance(posterior, CurveDraws):
+        return "from one approximation of the curve, with the length scale at its best value"
+    if model.sampler_ is not None:
+        worth = model.sampler_.curve_ess
+        return (
+            f"from {posterior.size:,} sampled curves, worth at least {worth:,.0f} independent ones"
+        )
+    where = "; the rate may be zero in places" if _was_tempered(model) else ""
+    worth = model.effective_draws_
+    return f"from {posterior.size:,} drawn curves, worth {worth:,.0f} independent ones{where}"
 
 
 def posterior_text(model: GaussianProcessModel) -> str:
@@ -97,29 +114,29 @@ def posterior_sentence(model: GaussianProcessModel) -> str:
         options = model.get_params()
         how = count_term(model.count_term).words.format(b=options.get("b", 0.0))
         return (
-            f"The posterior was approximated by variational inference, {how}. Hyper-parameters "
-            "were set to the values that maximise the bound."
+            f"The posterior was approximated by variational inference, {how}. The level, variance "
+            "and length scale of the curve were set to the values that maximise the bound."
         )
     if model.sampler_ is not None or _was_tempered(model):
         how = f"sampled by tempered sequential Monte Carlo ({posterior.size:,} draws)"
     else:
         how = (
             f"computed by importance sampling around its modes ({posterior.size:,} draws, "
-            f"{model.effective_draws_:,.0f} effective)"
+            f"worth {model.effective_draws_:,.0f} independent ones)"
         )
     hyper = (
-        "Hyper-parameters were integrated out under weak priors."
+        "were integrated out under weak priors."
         if model.hyper == "integrate"
-        else "Hyper-parameters were set to their most probable values."
+        else "were set to their most probable values."
     )
-    return f"The posterior was {how}. {hyper}"
+    return f"The posterior was {how}. The level, variance and length scale of the curve {hyper}"
 
 
 def compression_text(how: Mapping[str, str | float]) -> str:
     """What stands for the rows of a large table, and how closely."""
     error = f"log probabilities are within {how['error']:.1g} of those of the rows"
     if how["method"] == "expansion":
-        return f"{how['n_rows']:,} rows by an expansion of their likelihood at the mode; {error}"
+        return f"{how['n_rows']:,} rows by what they say near the best fit; {error}"
     if how["method"] != "nodes":
         return f"{how['n_rows']:,} rows as {how['n_intervals']:,} different intervals, exactly"
     return f"{how['n_rows']:,} rows as {how['n_intervals']:,} weighted intervals; {error}"
@@ -151,7 +168,7 @@ def check_rows(model: PanelEstimator) -> Iterator[Row]:
 
 def _within(found: OwnCheck) -> str:
     return (
-        f"counts vary {number(found.dispersion, 2)} times as much as Poisson counts; the law "
+        f"counts vary {number(found.dispersion, 2)} times as much as Poisson counts; the model "
         f"expects {number(found.allowed, 2)} ({_surprise(found.p_value)})"
     )
 

@@ -31,13 +31,13 @@ def warnings_of(model: PanelEstimator) -> Iterator[str]:
         yield f"{rows} after a late entry, a gap or a change of exposure {was} not used"
     if not model.band_text():
         remedy = "; call model.bootstrap(200)" if model.can_bootstrap else ""
-        yield f"no bands yet: this estimator has no posterior{remedy}"
+        yield f"no bands yet: this estimator gives a curve alone{remedy}"
 
 
 def _unconverged(model: PanelEstimator) -> str:
     if model.get_params().get("count_term", "") is None:
         return (
-            "few of the posterior draws are effective, so that bands may be rough: compare with "
+            "the bands rest on few independent curves and may be rough: compare with "
             "method='mcmc' before using them"
         )
     return "the fit did not converge: raise max_iter, or loosen tol, before using it"
@@ -49,8 +49,8 @@ def _check_warnings(model: PanelEstimator) -> Iterator[str]:
         return
     if found.varies_more:
         yield (
-            f"counts vary {found.excess:.2g} times as much within subjects as the fitted law "
-            f"allows: {burst_remedy(model)}"
+            f"counts vary {found.excess:.2g} times as much within subjects as the fitted "
+            f"model allows: {burst_remedy(model)}"
         )
     if found.comes_at_other_times:
         yield (

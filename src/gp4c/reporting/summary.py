@@ -12,7 +12,7 @@ from gp4c.data.checks import unknown_name
 from gp4c.estimators.types.typed_answers import TypedCurves
 from gp4c.plain import printable
 from gp4c.reporting.remarks import warnings_of
-from gp4c.reporting.row import Row
+from gp4c.reporting.row import FOLD, Row
 from gp4c.reporting.rows.typed_rows import typed_rows
 from gp4c.reporting.summary_rows import rows_of, title_of
 from gp4c.threads import one_blas_thread
@@ -31,7 +31,9 @@ _NAME_WIDTH = 22
 class ModelSummary:
     """What was fitted to what, with what result, and what to beware of.
 
-    Printing gives a table of at most 80 columns; notebooks show it as HTML.
+    Printing gives a table of at most 80 columns; notebooks show it as HTML. Rows with details of
+    the computation are not printed: ``summary["posterior"]``, ``to_frame()`` and ``to_dict()`` have
+    them, and HTML folds them away.
 
     Attributes
     ----------
@@ -45,6 +47,16 @@ class ModelSummary:
     title: str
     rows: tuple[Row, ...]
     remarks: tuple[str, ...] = ()
+
+    @property
+    def plain_rows(self) -> tuple[Row, ...]:
+        """Rows that are printed."""
+        return tuple(row for row in self.rows if not row.detail)
+
+    @property
+    def details(self) -> tuple[Row, ...]:
+        """Rows for those who know the method."""
+        return tuple(row for row in self.rows if row.detail)
 
     def __getitem__(self, quantity: str) -> Row:
         for row in self.rows:
@@ -82,7 +94,7 @@ class ModelSummary:
     def _lines(self) -> Iterator[str]:
         yield from textwrap.wrap(self.title, _WIDTH)
         section = ""
-        for row in self.rows:
+        for row in self.plain_rows:
             if row.section != section:
                 section = row.section
                 yield from ("", section)
@@ -95,12 +107,15 @@ class ModelSummary:
     def _repr_html_(self) -> str:
         parts = [f"<table><caption>{escape(self.title)}</caption><tbody>"]
         section = ""
-        for row in self.rows:
+        for row in self.plain_rows:
             if row.section != section:
                 section = row.section
                 parts.append(f'<tr><th colspan="2" scope="rowgroup">{escape(section)}</th></tr>')
-            parts.append(f"<tr><td>{escape(row.quantity)}</td><td>{escape(row.text)}</td></tr>")
+            parts.append(_cells(row))
         parts.append("</tbody></table>")
+        if self.details:
+            rows = "".join(map(_cells, self.details))
+            parts.append(f"<details><summary>{FOLD}</summary><table>{rows}</table></details>")
         if self.remarks:
             items = "".join(f"<li>{escape(remark)}</li>" for remark in self.remarks)
             parts.append(f"<p><strong>Beware</strong></p><ul>{items}</ul>")
@@ -141,6 +156,10 @@ def summarise(
     with one_blas_thread():
         rows = tuple(rows_of(model, level, curves))
     return ModelSummary(title_of(model), rows, tuple(warnings_of(model)))
+
+
+def _cells(row: Row) -> str:
+    return f"<tr><td>{escape(row.quantity)}</td><td>{escape(row.text)}</td></tr>"
 
 
 def _wrapped(head: str, text: str) -> list[str]:

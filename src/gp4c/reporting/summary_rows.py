@@ -185,10 +185,11 @@ def _curve_rows(model: PanelEstimator, level: float, curves: Curves | None) -> I
         yield Row(
             section, "prior of the rate",
             f"mean {number(mean)} {per(unit, model.usage_)}; {share:.0%} of it is variation over "
-            "time", mean,
+            "time", mean, detail=True,
         )  # fmt: skip
         if is_variational(model):
-            yield Row(section, "inducing inputs", str(model.n_inducing_), int(model.n_inducing_))
+            inputs = model.n_inducing_
+            yield Row(section, "inducing inputs", str(inputs), int(inputs), detail=True)
     elif isinstance(model, LocalEM):
         chosen = "chosen by cross-validation" if model.bandwidth == "cv" else "as given"
         text = f"{duration(model.bandwidth_, unit)} ({chosen})"
@@ -213,7 +214,7 @@ def _length_scale_row(
         return Row(section, "length scale", text, value, low, high)
     text = f"the rate varies on a scale of about {duration(value, unit)}"
     if low is not None and high is not None and high > 1.2 * low:
-        text += f" (80% of the posterior: {number(low, 2)} to {number(high, 2)})"
+        text += f" (80% interval {number(low, 2)} to {number(high, 2)})"
     return Row(section, "length scale", text, value, low, high)
 
 

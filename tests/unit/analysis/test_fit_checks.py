@@ -179,7 +179,7 @@ def test_real_panels_ask_for_bursts(name, label):
     panel = arm(name, label)
     check = check_fit(HomogeneousPoisson(effect="gamma").fit(panel), panel)
     assert check.within.is_bad
-    assert "within subjects as the fitted law allows" in check.warnings[0]
+    assert "within subjects as the fitted model allows" in check.warnings[0]
     assert check.warnings[0].endswith("fit with bursts=True")
     frame = check.to_frame()
     assert list(frame.columns) == ["check", "observed", "fitted", "p_value", "passed"]

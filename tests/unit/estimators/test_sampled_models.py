@@ -54,7 +54,7 @@ def test_the_summary_says_how_far_to_trust_the_draws(sampled):
 
 def test_populations_that_disagree_are_said_to(panel, monkeypatch):
     monkeypatch.setattr("gp4c.estimators.engine_fit.MOST_R_HAT", 0.9)
-    with pytest.warns(ConvergenceWarning, match="populations disagree about the curve"):
+    with pytest.warns(ConvergenceWarning, match="runs of the sampler disagree about the curve"):
         gp4c.GP4C(effect=None, hyper="optimize", **QUICK).fit(panel)
 
 

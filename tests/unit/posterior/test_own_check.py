@@ -41,7 +41,7 @@ def test_p_values_are_about_uniform_where_the_law_is_right():
 
 
 def test_a_warning_names_the_remedy():
-    with pytest.warns(FitWarning, match="within subjects as the fitted law allows.*bursts=True"):
+    with pytest.warns(FitWarning, match="within subjects as the fitted model allows.*bursts=True"):
         GAMMA.fit(simulated(1, 3.0))
     assert issubclass(FitWarning, OverdispersionWarning)
 

@@ -42,11 +42,15 @@ def test_the_default_is_described_in_plain_words(default):
         f"{default.posterior_.size:,} weighted draws, {default.effective_draws_:,.0f} effective; "
         f"Pareto k {default.pareto_k_:.2f} (reliable below 0.7)"
     )
+    assert summary["bands"].text == (
+        f"from {default.posterior_.size:,} drawn curves, worth {default.effective_draws_:,.0f} "
+        "independent ones"
+    )
     assert summary["log evidence"].value == default.log_evidence_
     row = summary["length scale"]
     assert row.low < row.value < row.high
     assert "flat within its band" in row.text  # at 95%, but not at 50%:
-    assert "80% of the posterior" in summarise(default, level=0.5)["length scale"].text
+    assert "80% interval" in summarise(default, level=0.5)["length scale"].text
     text = str(summary)
     assert "ELBO" not in text
     assert "inducing inputs" not in text
@@ -61,7 +65,7 @@ def test_a_variational_fit_names_its_bound(thiotepa):
     assert summary["ELBO"].value == model.elbo_
     assert summary["inducing inputs"].value == model.n_inducing_
     assert summary["bursts"].text == "events come one by one"
-    assert any("as much within subjects as the fitted law" in line for line in summary.remarks)
+    assert any("as much within subjects as the fitted model" in line for line in summary.remarks)
 
 
 @pytest.mark.parametrize(

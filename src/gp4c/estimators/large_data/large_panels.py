@@ -104,10 +104,10 @@ class _LargePanel:
             return fit, None
         n_rows = self._left(fit.laws[0])
         if error > MOST_ERROR and not n_rows:
-            self.say(f"sums on nodes: the expansion is {error:.1g} nats off")
+            self.say(f"sums on nodes: log probabilities are {error:.1g} off")
             return fit_sums(self.model, self._summed(fit.laws[1]), [fit.laws], self.say)
         if error > MOST_ERROR and n_rows <= MOST_EXACT_ROWS:
-            self.say(f"fitting the rows: the expansion is {error:.1g} nats off")
+            self.say(f"fitting the rows: log probabilities are {error:.1g} off")
             return fit_engine(self.model, self.data, [fit.laws], self.say), None
         if error > MOST_ERROR:
             _warn_of(error)
@@ -125,7 +125,7 @@ class _LargePanel:
             fit, error = self._repaired(fit, self.many.error(fit))
             if error <= _MEANINGLESS or len(ready) == 1:
                 return fit, error
-            self.say(f"giving up {fit.laws[1].title}: the expansion is {error:.1g} nats off")
+            self.say(f"giving up {fit.laws[1].title}: log probabilities are {error:.1g} off")
             ready = {pair: one for pair, one in ready.items() if pair != fit.laws}
         raise ArithmeticError("no mode of the posterior was found")
 
@@ -141,7 +141,7 @@ class _LargePanel:
         for _ in range(_MOST_REPAIRS):
             if error <= MOST_ERROR:
                 break
-            self.say(f"expanding anew: the expansion is {error:.1g} nats off")
+            self.say(f"expanding anew: log probabilities are {error:.1g} off")
             cells = self.many.re_expanded(fit)
             try:
                 again = run_engine(self.model, lambda *pair, c=cells: c, [fit.laws], self.say)
@@ -189,8 +189,9 @@ class _LargePanel:
 def _warn_of(error: float) -> None:
     """Say that an expansion is not close to the rows, and what to do."""
     warnings.warn(
-        f"what stands for the rows is {error:.1g} nats off over the posterior (harmless below "
-        f"{MOST_ERROR:g}): bands may be wrong; compare with a fit to a sample of the subjects",
+        f"the summary that stands for the rows has log probabilities {error:.1g} off (harmless "
+        f"below {MOST_ERROR:g}): bands may be wrong; compare with a fit to a sample of the "
+        "subjects",
         ConvergenceWarning,
         stacklevel=6,
     )

@@ -112,7 +112,7 @@ def fit_sums(
         if resolution <= whole.closest or whole.good(fit.lattice, error):
             described = _compression(whole, fit, resolution, error)
             return fit, {**described, **({"expansion_error": left} if left else {})}
-        say(f"closer nodes: the objective may be {error:.1g} nats off")
+        say(f"closer nodes: log probabilities may be {error:.1g} off")
         resolution = max(whole.closest, resolution / 2)
 
 
@@ -138,7 +138,7 @@ def _fit_nodes(
     error = expansion_error(fit, iter([whole.cells(*fit.laws, resolution)]), whole.settings)
     if error <= MOST_ERROR:
         return fit, error
-    say(f"fitting the nodes themselves: an expansion is {error:.1g} nats off")
+    say(f"fitting the nodes themselves: an expansion is {error:.1g} off in log probability")
     exact = partial(whole.cells, resolution=resolution)
     return run_engine(model, exact, [fit.laws], say), 0.0
 

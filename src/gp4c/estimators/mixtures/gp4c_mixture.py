@@ -89,7 +89,7 @@ class GP4CMixture(FittedMixture):
         "square of a Gaussian process ({kernel} covariance; Ding, Lee, Sato and Sugiyama, 2018, "
         "Appendix F)."
     )
-    _memory_remedy = "fewer inducing inputs (n_inducing=), or a sample of the subjects (panel[::2])"
+    _memory_remedy = "a coarser curve (n_inducing=), or a sample of the subjects (panel[::2])"
 
     def __init__(
         self,

@@ -48,7 +48,8 @@ def _facts(model: FittedMixture) -> Iterator[Fact]:
             words = f"less than {_NOTHING:.0%} of the events: n_bases={k} says as much"
         yield _SECTION, f"basis {k + 1}", words, float(model.shares_[k])
     agreed = int((model.starts_ > model.starts_[0] - _SAME_BOUND).sum())
-    words = f"{agreed} of {len(model.starts_)} different starts reached the best bound"
+    words = f"{agreed} of {len(model.starts_)} different starts reached the best fit"
     if len(model.starts_) > agreed:
-        words += f"; the next one is {model.starts_[0] - model.starts_[agreed]:.1f} nats lower"
+        behind = model.starts_[0] - model.starts_[agreed]
+        words += f"; the log probability of the next is {behind:.1f} lower"
     yield _SECTION, "starts", words, float(agreed)

@@ -406,7 +406,7 @@ class TypedCurves(CovariateModel):
     def count_law_(self) -> CountLaw:
         """The law of counts given the curve and the effects; of a fit with types, by type."""
         if self.event_types_:
-            self._refuse("law of counts")
+            self._refuse("distribution of counts")
         return super().count_law_
 
     @property

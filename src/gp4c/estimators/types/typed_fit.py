@@ -54,9 +54,10 @@ def fit_types(
         _store_effects(model, margins, coupling)
     if not model.converged_:
         warnings.warn(
-            f"{type(model).__name__}: {model.effective_draws_:.0f} joint draws of the types are "
-            f"effective and their Pareto k is {model.pareto_k_:.2f} (reliable below {MOST_K}): "
-            "the types may not go together as one model; look at each with model.of_type(...)",
+            f"{type(model).__name__}: drawn curves of all types are worth "
+            f"{model.effective_draws_:.0f} independent ones (their Pareto k is "
+            f"{model.pareto_k_:.2f}, reliable below {MOST_K}): the types may not go together as "
+            "one model; look at each with model.of_type(...)",
             ConvergenceWarning,
             stacklevel=3,
         )

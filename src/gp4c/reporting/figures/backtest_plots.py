@@ -65,7 +65,7 @@ def _pit(found: Backtest, ax: Axes) -> Axes:
         ax.stairs(found.pit(name, n_bins=_BINS), edges, color=look.colour, linewidth=2,
                   linestyle=look.dashes, label=safe(name))  # fmt: skip
     ax.axhline(1, color=GREY, linewidth=1)
-    plain_axes(ax, "probability integral transform of subjects' counts", "density")
+    plain_axes(ax, "share of expected counts below the observed one", "density")
     ax.set_xlim(0, 1)
     ax.set_ylim(bottom=0)
     legend(ax)

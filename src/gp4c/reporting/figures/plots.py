@@ -303,7 +303,7 @@ def plot_history(model: PanelEstimator, ax: Axes | None = None) -> Axes:
     ax = axes_or_new(ax)
     values = np.atleast_1d(model.history_)
     ax.plot(np.arange(len(values)), values, color=style(0).colour, marker="o", markersize=4)
-    plain_axes(ax, "step", "objective (nats)" if model.has_posterior else "history")
+    plain_axes(ax, "step", "objective (log probability)" if model.has_posterior else "history")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     state = "converged" if model.converged_ else "did NOT converge"
     ax.annotate(

@@ -41,7 +41,7 @@ def plot_scores(
         fmt="D", color=look.colour, markersize=6, linewidth=2, capsize=3,
     )  # fmt: skip
     ax.axvline(0, color="#202020", linewidth=1, linestyle=(0, (4, 3)))
-    plain_axes(ax, f"held-out log-likelihood per split (nats)\nrelative to {safe(base)}", "")
+    plain_axes(ax, f"held-out score (log-likelihood) per split\nrelative to {safe(base)}", "")
     ax.grid(axis="y", visible=False)
     ax.grid(axis="x", color="#e3e3e3", linewidth=0.7)
     ax.set_yticks(np.arange(len(table)), [safe(name) for name in table["model"]])

@@ -393,12 +393,12 @@ class Report:
             heading = f"<h3>{escape(f'{self.by}: {name}')}</h3>" if self.by else ""
             seen, expected = check.observed[0], check.expected[0]
             yield heading + '<div class="columns">' + plot(
-                f"rootogram-{k}", f"Rootogram: {seen:.0f} intervals without events, "
-                f"{expected:.0f} expected.", "Counts per interval: hanging rootogram.", small=True,
+                f"rootogram-{k}", f"Counts per interval: {seen:.0f} intervals without events, "
+                f"{expected:.0f} expected.", "Counts per interval (rootogram).", small=True,
             ) + plot(
-                f"pit-{k}", "Histogram of the probability integral transform: heights from "
+                f"pit-{k}", "Where subjects' totals stand among those expected: heights from "
                 f"{check.pit.min() * 10:.2f} to {check.pit.max() * 10:.2f}; 1 is ideal.",
-                "Subjects' totals: probability integral transform.", small=True,
+                "Where subjects' totals stand among those that the model expects.", small=True,
             ) + "</div>"  # fmt: skip
 
     def _method(self) -> Iterator[str]:

@@ -102,13 +102,17 @@ def _model(model: PanelEstimator) -> str:
 def _choice(model: PanelEstimator) -> str:
     """Say what the evidence chose, where it was asked."""
     options = model.get_params()
-    laws = {"bursts": "the law of counts", "effect": "the law of subject effects"}
+    laws = {
+        "bursts": "the distribution of counts",
+        "effect": "the distribution of subject effects",
+    }
     chosen = [words for name, words in laws.items() if options.get(name) == "auto"]
     if is_poisson_only(model):
         chosen = chosen[1:]
     verb = "was" if len(chosen) == 1 else "were"
     said = " and ".join(chosen)
-    return f"{said[:1].upper()}{said[1:]} {verb} chosen by the evidence." if chosen else ""
+    how = "chosen by the evidence (marginal likelihood)."
+    return f"{said[:1].upper()}{said[1:]} {verb} {how}" if chosen else ""
 
 
 def is_poisson_only(model: PanelEstimator) -> bool:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from gp4c import __version__
 from gp4c.reporting.figures.observed_numbers import HEADING
+from gp4c.reporting.row import FOLD
 from gp4c.reporting.words import point
 
 if TYPE_CHECKING:
@@ -187,16 +188,16 @@ def group_table(described: Table) -> str:
 def summary_table(summary: ModelSummary) -> str:
     """The summary of a model, section by section."""
     parts, section = [], ""
-    for row in summary.rows:
+    for row in summary.plain_rows:
         if row.section != section:
             section = row.section
             parts.append(
                 f'<tr class="section"><th colspan="2" scope="rowgroup">{escape(section)}</th></tr>'
             )
-        parts.append(
-            f'<tr><th scope="row">{escape(row.quantity)}</th><td>{escape(row.text)}</td></tr>'
-        )
-    return f'<div class="scroll"><table><tbody>{"".join(parts)}</tbody></table></div>'
+        parts.append(f"<tr>{_cells([row.quantity, row.text], False)}</tr>")
+    folded = table("", (), [[row.quantity, row.text] for row in summary.details])
+    fold = f"<details><summary>{FOLD}</summary>{folded}</details>" if summary.details else ""
+    return f'<div class="scroll"><table><tbody>{"".join(parts)}</tbody></table></div>{fold}'
 
 
 def _cells(row: Sequence[str], numbers: bool) -> str:

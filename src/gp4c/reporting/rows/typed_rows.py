@@ -18,7 +18,9 @@ def typed_rows(model: TypedCurves, level: float) -> Iterator[Row]:
     yield from _ratio_rows(model, level)
     yield from _correlation_rows(model, level)
     draws = f"{model.effective_draws_:,.0f} effective joint draws, Pareto k {model.pareto_k_:.2f}"
-    yield Row("Fit", "joint posterior", draws, model.effective_draws_)
+    yield Row("Fit", "joint posterior", draws, model.effective_draws_, detail=True)
+    worth = f"from drawn curves of all types, worth {model.effective_draws_:,.0f} independent ones"
+    yield Row("Fit", "bands", worth, model.effective_draws_)
 
 
 def _result_rows(model: TypedCurves, level: float) -> Iterator[Row]:

@@ -189,8 +189,10 @@ def test_the_method_of_the_default_names_laws_and_draws(visits):
     text = method_paragraph(model)
     assert "the square of a Gaussian process (squared exponential covariance" in text
     assert "bursts: given the rate, counts of a subject are those of a negative-binomial" in text
-    assert "The law of subject effects was chosen by the evidence." in text
-    draws = f"({model.posterior_.size:,} draws, {model.effective_draws_:,.0f} effective)"
+    assert "The distribution of subject effects was chosen by the evidence (" in text
+    draws = (
+        f"({model.posterior_.size:,} draws, worth {model.effective_draws_:,.0f} independent ones)"
+    )
     assert f"computed by importance sampling around its modes {draws}." in text
     assert "nats" not in text
 

@@ -116,8 +116,8 @@ class ClassChoice:
         if abs(gain) > _CLEAR_ERRORS * error:
             word = f"{number} classes predict better" if gain > 0 else "one class predicts better"
         text = (
-            f"subjects that are left out: {gain:+.1f} ± {error:.1f} nats for {number} classes over "
-            f"one; {word}"
+            f"{number} classes score {gain:+.1f} ± {error:.1f} on subjects that are left out, "
+            f"relative to one; {word}"
         )
         if self.unreliable[at]:
             text += f" (rough for {int(self.unreliable[at])} subjects)"

@@ -183,9 +183,10 @@ class GP4CClasses(GaussianProcessModel):
         if self.converged_:
             return
         warnings.warn(
-            f"GP4CClasses: {self.effective_draws_:.0f} draws of {self.n_classes_} classes "
-            f"are effective and their Pareto k is {self.pareto_k_:.2f} (reliable below 0.7): bands "
-            "may be rough, as happens where classes overlap; compare with fewer classes",
+            f"GP4CClasses: the bands of {self.n_classes_} classes rest on drawn curves worth "
+            f"{self.effective_draws_:.0f} independent ones (their Pareto k is "
+            f"{self.pareto_k_:.2f}, reliable below 0.7) and may be rough, as happens where classes "
+            "overlap; compare with fewer classes",
             ConvergenceWarning,
             stacklevel=3,
         )
