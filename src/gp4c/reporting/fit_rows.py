@@ -81,8 +81,10 @@ def bands_text(model: GaussianProcessModel) -> str:
             f"from {posterior.size:,} sampled curves, worth at least {worth:,.0f} independent ones"
         )
     where = "; the rate may be zero in places" if _was_tempered(model) else ""
-    worth = model.effective_draws_
-    return f"from {posterior.size:,} drawn curves, worth {worth:,.0f} independent ones{where}"
+    return (
+        f"from {posterior.size:,} drawn curves, worth {model.effective_draws_:,.0f} independent "
+        f"ones{where}"
+    )
 
 
 def posterior_text(model: GaussianProcessModel) -> str:

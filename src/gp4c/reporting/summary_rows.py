@@ -78,7 +78,8 @@ def _result_rows(model: PanelEstimator, level: float, curves: Curves | None) -> 
     limits = {} if band is None else {"low": float(band[0][-1]), "high": float(band[1][-1])}
     yield Row(
         section, "mean number of events", _with_band(value, limits, level)
-        + f" by {moment(end, unit)}, {_for_whom(model)}", value, **limits,
+        + f" by {moment(end, unit)}, {_for_whom(model)}", value,
+        limits.get("low"), limits.get("high"),
     )  # fmt: skip
     if not model.is_step:
         yield from _rate_rows(model, section, value, curves)
