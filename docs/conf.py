@@ -64,8 +64,9 @@ html_title = "gp4c"
 html_sidebars = {
     page: []
     for page in (
-        "start", "coming_from_r", "classical", "calibration", "reliability", "reproduction",
-        "benchmarks", "notation", "maths", "maths_exact",
+        "start", "coming_from_r", "classical", "calibration", "calibration_record", "reliability",
+        "reproduction", "glossary", "design_history", "benchmarks", "notation", "maths",
+        "maths_exact",
     )
 }  # fmt: skip
 html_show_sourcelink = False

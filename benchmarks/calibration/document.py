@@ -1,4 +1,4 @@
-"""The study's tables as Markdown, put between two marks of ``docs/calibration.md``."""
+"""The study's tables as Markdown, put between two marks of ``docs/calibration_record.md``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks.calibration.measure import LEVELS
 from benchmarks.calibration.summary import FEW
 
-PAGE = Path(__file__).parents[2] / "docs" / "calibration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "calibration_record.md"
 #: five expected ranks in each of 20 bins: below that the χ² test means nothing
 ENOUGH_FOR_RANKS = 100
 BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"

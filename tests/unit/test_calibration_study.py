@@ -117,6 +117,16 @@ def test_a_killed_run_leaves_no_half_record(tmp_path):
     assert [path.name for path in kept.folder.iterdir()] == ["prior-default-00007.json"]
 
 
+def test_the_short_page_shows_the_committed_results():
+    page = document.PAGE.with_name("calibration.md").read_text(encoding="utf-8")
+    found = json.loads((report.RESULTS / "burst_calibration.json").read_text())["summary"]
+    for key, (share, error) in found["all"].items():
+        row = f"| {100 * float(key.split()[1]):.0f}% |"
+        line = next(line for line in page.splitlines() if line.startswith(row))
+        assert f"{share} ± {error}" in line, key
+    assert f"There were {found['data sets']} data sets" in page
+
+
 def test_the_page_shows_the_committed_results():
     page = document.PAGE.read_text(encoding="utf-8")
     shown = page.split(document.BEGIN)[1].split(document.END)[0]
