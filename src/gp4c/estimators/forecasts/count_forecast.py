@@ -96,7 +96,8 @@ def forecast(
         somebody went out of service, else None.
 
         A list of subjects with one window: that window for each. With as many windows: pairs, the
-        first window for the first subject and so on.
+        first window for the first subject and so on. A subject named for several windows has one
+        effect in all of them, so that sums over its windows have the right spread.
     level : float in (0, 1)
         Probability of the interval.
     every : number or str, optional
@@ -183,7 +184,8 @@ def planned(
     if new is not None:
         plan = _with_additions(plan, times, units, who, new)
     size = n_draws or int(np.clip(_ALL_DRAWS // plan.asked.n_cells, _FEWEST_DRAWS, FORECAST_DRAWS))
-    counts = model._joint_counts(who.known, who.covariates_with(new), going_on.way, who.own)
+    once, plan = _each_once(who, plan)
+    counts = model._joint_counts(once.known, once.covariates_with(new), going_on.way, once.own)
     words = (
         service_words(who.everybody, times.begin, float(times.stop.max()), who.active),
         "" if new is None else addition_words(model, new),
@@ -340,6 +342,20 @@ def _plan(model: PanelEstimator, times: _Windows, who: _Who, units: Floats, each
     if who.active:
         return replace(plan, asked=until_end_of_service(plan.asked, who.known))
     return plan
+
+
+def _each_once(who: _Who, plan: Layout) -> tuple[_Who, Layout]:
+    """The same with every subject once: one named for several windows has one effect in all."""
+    labels = [] if who.known is None else who.known.subjects.tolist()
+    place = {label: k for k, label in enumerate(dict.fromkeys(labels))}
+    if who.known is None or len(place) == len(labels):
+        return who, plan
+    number = np.array([place[label] for label in labels], dtype=np.intp)
+    first = np.unique(number, return_index=True)[1]
+    z, own = (None if rows is None else rows[first] for rows in (who.covariates, who.own))
+    asked = replace(plan.asked, subject=number[plan.asked.subject])
+    once = replace(who, known=who.known.take(first), covariates=z, own=own)
+    return once, replace(plan, asked=asked)
 
 
 def _additions(
