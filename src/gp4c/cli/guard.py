@@ -23,6 +23,9 @@ _ARGUMENT = re.compile(
     r"(read_panel takes|pass|with|such as|of visits|takes no|needs|say|or|\.\.\.,) "
     r"(subject|start|stop|count|time|exposure|usage|end|delimiter|decimal|encoding|sheet|table|query)="
 )
+# arguments that no message means otherwise, with or without a value, and as the subject of a rule
+_FACTOR = re.compile(r"\b(trend|season|beyond)=('?)([\w.]*)\2")
+_RULE = re.compile(r"^(trend|season|beyond)(?= must be )")
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -67,6 +70,8 @@ def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
     message = message.replace(" origin=", " --origin ")
     message = message.replace("day_first=True or day_first=False", "--day-first or --month-first")
+    message = _RULE.sub(r"--\1", message)
+    message = _FACTOR.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), message)
     message = message.replace('missing="drop" (--drop-missing)', "--drop-missing")
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message

@@ -146,11 +146,30 @@ def test_hours_as_exposure_are_remarked_upon_in_terms_of_options(workplace):
             f"backtest inspections.csv {READ} --model hpp --horizon 20 --origins 3",
             "3 origins of 20 each leave nothing to learn from",
         ),
+        (f"fit inspections.csv {READ} --season 40", "a season of 40 months is longer than the"),
+        (f"fit inspections.csv {READ} --season spring", "gp4c: --season must be a period in the"),
+        (f"fit inspections.csv {READ} --season -1", "gp4c: --season must be a positive period"),
+        ("fit plain.csv --season year", "gp4c: --season year needs dates, and the times of this"),
+        ("fit plain.csv --season year", "in their unit, such as --season 12 for months"),
+        ("fit early.csv --trend power", "count time from entry, or use --trend loglinear"),
+        ("fit idle.csv --usage hours", "'hours' must be positive where there are events; found 0"),
+        (
+            "fit gone.csv --end gone",
+            "'gone' must not be before the subject's last visit; subject a",
+        ),
     ],
 )
 def test_mistakes_are_one_line(workplace, line, message):
+    rows = [("a", 0, 3, 1), ("a", 3, 9, 2), ("b", 0, 4, 0), ("b", 4, 8, 1)]
+    plain = pd.DataFrame(rows, columns=["subject", "start", "stop", "count"])
+    plain.to_csv("plain.csv", index=False)
+    plain.assign(start=plain["start"] - 5, stop=plain["stop"] - 5).to_csv("early.csv", index=False)
+    plain.assign(hours=[0.0, 5, 5, 5]).to_csv("idle.csv", index=False)
+    plain.assign(gone=[5.0, 5.0, 8.0, 8.0]).to_csv("gone.csv", index=False)
     done = run(line)
     assert done.exit_code == 2
+    said = [line for line in done.stderr.splitlines() if not line.startswith("gp4c: note: ")]
+    assert len(said) == 1
     assert message in done.stderr
     assert "Traceback" not in done.output
 
