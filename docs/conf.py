@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -21,14 +22,16 @@ extensions = [
     "site_pages",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "_extensions", "_templates", "sg_execution_times.rst"]
 
-# a copy of MathJax in _static/mathjax makes the site complete without a network
-if (HERE / "_static" / "mathjax" / "tex-mml-chtml.js").exists():
-    mathjax_path = "mathjax/tex-mml-chtml.js"
+# formulas as MathML need no network; without latex2mathml they need that of MathJax
+if find_spec("latex2mathml"):
+    extensions.append("mathml_formulas")
+    html_math_renderer = "mathml"
+else:
+    extensions.append("sphinx.ext.mathjax")
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
