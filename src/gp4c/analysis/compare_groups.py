@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gp4c.analysis.comparison import Comparison
 from gp4c.analysis.groups.adjustment import fit_alike
+from gp4c.analysis.groups.centre_ratios import fit_centre_ratios
 from gp4c.analysis.groups.hypotheses import weigh_hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.analysis.groups.regression_ratios import group_formula, with_groups
@@ -31,6 +32,7 @@ def compare(
     strata: str | None = None,
     blocks: str | None = None,
     formula: str | None = None,
+    cluster: str | None = None,
     reference: Hashable | None = None,
     test: str = "level",
     weights: str = "even",
@@ -57,6 +59,11 @@ def compare(
         Covariates to adjust for, such as ``"age + log(baseline)"``. The test takes their part out
         of its scores, every fit has them, and a regression gives the ratio at equal covariates
         (:meth:`Comparison.adjusted`). Default: the formula of `model`.
+    cluster : str, optional
+        Covariate of the subjects that says in which centre they are. A regression then gives every
+        centre a random effect above those of its subjects (:attr:`Comparison.centres`), and the
+        ratio standard errors that are robust by centre (:meth:`Comparison.adjusted`). The test
+        permutes whole centres where each has one group, and subjects within centres otherwise.
     reference : level of `by`, optional
         The group that the others are compared with; default the first in natural order, in which
         "5 mg" comes before "10 mg".
@@ -111,23 +118,31 @@ def compare(
     say("permuting subjects")
     tested = PanelTest.of(
         panel, by, strata=strata, blocks=blocks, reference=reference, test=test, weights=weights,
-        scores=scores, formula=formula, n_permutations=n_permutations, random_state=random_state,
+        scores=scores, formula=formula, cluster=cluster, n_permutations=n_permutations,
+        random_state=random_state,
     )  # fmt: skip
     groups, codes, adjustment = tested.groups.levels, tested.groups.codes, tested.adjustment
     shared = None if adjustment is None else adjustment.shared(panel)
     pooled = None
-    if bayes_factor:
+    if bayes_factor and tested.cluster is None:
         say("fitting one curve for all groups")
         pooled = fit_alike(estimator, panel, adjustment, shared)
     fits = {}
     for g, name in enumerate(groups):
         say(f"fitting {name} ({g + 1} of {len(groups)} groups)")
         fits[name] = fit_alike(estimator, panel[codes == g], adjustment, shared)
-    regression = None
-    if adjustment is not None:
+    regression = centres = None
+    if tested.cluster is not None:
+        centres = fit_centre_ratios(_of_centres(estimator), tested, say)
+    elif adjustment is not None:
         say("fitting one shape with groups and covariates")
         regression = _regression(estimator, tested, adjustment)
     refused = "" if pooled is None else _why_no_evidence(pooled, panel)
+    if tested.cluster is not None:
+        refused = (
+            "they take subjects as independent, also those of one centre, as the bands of the "
+            "curves do; the test and the adjusted ratio do not"
+        )
     hypotheses = None
     if isinstance(pooled, GP4C) and not refused:
         say("weighing one curve, one shape and separate curves")
@@ -135,7 +150,7 @@ def compare(
         hypotheses = weigh_hypotheses(pooled, alone, panel, codes, adjustment)
     return Comparison(
         panel, by, groups, fits, pooled, tested, hypotheses, random_state,
-        _notes(adjustment, formula, by, refused), regression,
+        _notes(adjustment, formula, by, refused), regression, centres,
     )  # fmt: skip
 
 
@@ -159,6 +174,15 @@ def _regression(model: GaussianProcessModel, tested: PanelTest, adjustment: Adju
     fresh = type(model)().set_params(**model.get_params())
     fresh.formula = group_formula(tested.groups.name, adjustment.formula)
     return fresh.fit(with_groups(tested.panel, tested.groups))
+
+
+def _of_centres(model: GaussianProcessModel) -> GP4C:
+    """The model whose options a regression with effects of centres has."""
+    if not isinstance(model, GP4C):
+        raise PanelDataError(f"{type(model).__name__} has no covariates; compare with GP4C")
+    if model.has_factors:
+        raise PanelDataError("cluster= does not go with a trend or a season yet; leave one out")
+    return model
 
 
 def _why_no_evidence(pooled: GaussianProcessModel, panel: PanelCounts) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
+    from gp4c.analysis.groups.centre_ratios import CentreRatios
     from gp4c.data.panel import PanelCounts
     from gp4c.data.summaries.table import Table
     from gp4c.estimators.base import Numbers
@@ -78,6 +79,8 @@ class Comparison:
     regression : GP4C or None
         Of a comparison with a formula: one shape with a factor for each group and the covariates,
         from which :meth:`adjusted` has the ratios.
+    centres : CentreRatios or None
+        Of a comparison with centres: how much these differ, and the ratios beside them.
     """
 
     panel: PanelCounts = field(repr=False)
@@ -90,6 +93,7 @@ class Comparison:
     random_state: int = 0
     notes: tuple[str, ...] = ()
     regression: GP4C | None = field(repr=False, default=None)
+    centres: CentreRatios | None = field(repr=False, default=None)
 
     # -- curves -----------------------------------------------------------------------------
 
@@ -263,12 +267,14 @@ class Comparison:
         Parameters
         ----------
         errors : {"auto", "robust", "model", "jackknife"}
-            As in :meth:`gp4c.GP4C.effect_table`.
+            As in :meth:`gp4c.GP4C.effect_table`; with centres "auto" and "robust" are robust by
+            centre.
 
         Returns
         -------
         DataFrame
-            Columns: first, second, ratio, low, high, p_value, errors; no rows without a formula.
+            Columns: first, second, ratio, low, high, p_value, errors; no rows without a formula or
+            centres.
 
         Examples
         --------
@@ -277,6 +283,8 @@ class Comparison:
         >>> len(found.adjusted())
         0
         """
+        if self.centres is not None:
+            return self.centres.pair_ratios(self.groups, self.pairs, level, errors)
         known = None if self.regression is None else self.regression.coefficients_
         return pair_ratios(known, self.groups, self.pairs, level, errors)
 

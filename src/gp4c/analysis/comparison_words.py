@@ -39,25 +39,50 @@ _ASKS = {
 def summary_lines(found: Comparison) -> list[str]:
     """Groups, ratios of mean numbers, test and evidence, and notes."""
     sizes = ", ".join(f"{g} ({int((found.codes == k).sum())})" for k, g in enumerate(found.groups))
-    lines = [f"{found.by}: {sizes} subjects", *adjusted_lines(found), *_ratios(found)]
+    lines = [f"{found.by}: {sizes} subjects", *adjusted_lines(found), *_centres(found)]
+    lines += _ratios(found)
     return [*lines, *conclusions(found), *_misfits(found), *found.notes]
 
 
 def adjusted_lines(found: Comparison) -> list[str]:
     """The ratios of the regression, with what they are adjusted for and how sure they are."""
-    adjustment = found.tested.adjustment
-    if adjustment is None or found.regression is None:
-        return []
     table = found.adjusted().to_dict("records")
+    if not table:
+        return []
     each = [
         f"{row['second']} has {_ratio(row['ratio'])} (95% {_ratio(row['low'])} to "
         f"{_ratio(row['high'])}, {_p_value(row['p_value'])}) times the rate of {row['first']}"
         for row in table[:MOST_PAIRS]
     ]
+    how = "regression with one shape of the curve"
+    if found.centres is not None:
+        how += " and a random effect for each centre"
     return [
-        f"Adjusted for {adjustment.formula}: {'; '.join(each)} (regression with one shape of the "
-        f"curve; standard errors: {table[0]['errors']})"
+        f"Adjusted for {adjusted_for(found)}: {'; '.join(each)} ({how}; standard errors: "
+        f"{table[0]['errors']})"
     ]
+
+
+def adjusted_for(found: Comparison) -> str:
+    """What stands beside the groups in the regression; empty if nothing does."""
+    adjustment, centres = found.tested.adjustment, found.tested.cluster
+    beside = [] if adjustment is None else [adjustment.formula]
+    return " and ".join([*beside, *([] if centres is None else [centres.name])])
+
+
+def _centres(found: Comparison) -> Iterator[str]:
+    """How much centres differ, and what their subjects share."""
+    centres = found.centres
+    if centres is None:
+        return
+    low, high = (100 * end for end in centres.share_interval())
+    factor = [math.exp(end) for end in (centres.deviation, *centres.deviation_interval())]
+    yield (
+        f"Centres: rates of the {len(centres.column.levels)} levels of {centres.column.name} "
+        f"differ by a factor of about {_ratio(factor[0])} (95% {_ratio(factor[1])} to "
+        f"{_ratio(factor[2])}; one standard deviation), {100 * centres.share:.0f}% (95% {low:.0f} "
+        f"to {high:.0f}%) of the variance of subjects' rates"
+    )
 
 
 def curve_words(found: Comparison) -> str:
@@ -121,14 +146,16 @@ def _test(found: Comparison) -> str:
     within = [
         f"{plural(len(column.levels), one, many)} of {column.name}"
         for column, one, many in (
-            (tested.strata, "stratum", "strata"), (tested.blocks, "block", "blocks")
+            (tested.strata, "stratum", "strata"), (tested.blocks, "block", "blocks"),
+            (None if tested.permutes_centres else tested.cluster, "centre", "centres"),
         )
         if column is not None
     ]  # fmt: skip
+    whom = "whole centres" if tested.permutes_centres else "subjects"
     how = (
-        f"all {result.n_labellings} ways to label the subjects"
+        f"all {result.n_labellings} ways to label the {whom.removeprefix('whole ')}"
         if result.exact
-        else f"{tested.n_permutations} permutations of subjects"
+        else f"{tested.n_permutations} permutations of {whom}"
     )
     kind = found.test if tested.weights == "even" else f"{found.test}, {tested.weights}"
     if tested.adjustment is not None:

@@ -22,6 +22,7 @@ from gp4c.cli.options.estimator_options import (
 )
 from gp4c.cli.options.group_options import (
     BlocksOption,
+    ClusterOption,
     GroupOptions,
     PermutationsOption,
     ReferenceOption,
@@ -53,6 +54,7 @@ def compare(
     formula: FormulaOption = None,
     strata: StrataOption = None,
     blocks: BlocksOption = None,
+    cluster: ClusterOption = None,
     reference: ReferenceOption = None,
     test: TestOption = Test.LEVEL,
     weights: WeightsOption = Weights.EVEN,
@@ -76,7 +78,7 @@ def compare(
     """
     panel = read_source(file, table, say=not quiet)
     panel = with_covariates(panel, formula, table.drop_missing)
-    options = GroupOptions(strata, blocks, reference, test, weights, scores, permutations)
+    options = GroupOptions(strata, blocks, reference, test, weights, scores, permutations, cluster)
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
         model = make_estimator(Estimator.GP4C, effect, bursts, seed, formula)
         found = options.compare(panel, by, model, seed=seed, progress=say)
@@ -116,6 +118,7 @@ def _json(found: Comparison) -> str:
         "groups": [str(group) for group in found.groups],
         "strata": None if tested.strata is None else tested.strata.name,
         "blocks": None if tested.blocks is None else tested.blocks.name,
+        "centres": _centres(found),
         "test": found.test,
         "weights": tested.weights,
         "formula": None if tested.adjustment is None else tested.adjustment.formula,
@@ -136,6 +139,20 @@ def _json(found: Comparison) -> str:
         "notes": list(found.notes),
     }
     return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _centres(found: Comparison) -> dict[str, Any] | None:
+    """How much centres differ."""
+    if found.centres is None:
+        return None
+    return {
+        "column": found.centres.column.name,
+        "deviation": found.centres.deviation,
+        "deviation_interval": found.centres.deviation_interval(),
+        "share": found.centres.share,
+        "share_interval": found.centres.share_interval(),
+        "factors": _records(found.centres.to_frame()),
+    }
 
 
 def _hypotheses(found: Comparison) -> dict[str, Any] | None:

@@ -32,6 +32,7 @@ from gp4c.cli.options.estimator_options import (
 )
 from gp4c.cli.options.group_options import (
     BlocksOption,
+    ClusterOption,
     GroupOptions,
     PermutationsOption,
     ReferenceOption,
@@ -77,6 +78,7 @@ def report(
     by: ByOption = None,
     strata: StrataOption = None,
     blocks: BlocksOption = None,
+    cluster: ClusterOption = None,
     reference: ReferenceOption = None,
     test: TestOption = Test.LEVEL,
     weights: WeightsOption = Weights.EVEN,
@@ -120,7 +122,7 @@ def report(
 
     folder, names = _targets(out, formats)
     model, own = with_classes(model, classes, membership)
-    groups = GroupOptions(strata, blocks, reference, test, weights, scores, permutations)
+    groups = GroupOptions(strata, blocks, reference, test, weights, scores, permutations, cluster)
     groups.check_used(by if model == Estimator.GP4C else None)
     with working("reading", quiet=quiet) as say:
         if file.endswith(".json"):

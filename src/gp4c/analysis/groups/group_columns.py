@@ -22,6 +22,8 @@ Indices = NDArray[np.intp]
 
 #: more groups than this are more likely a wrong column
 MOST_GROUPS = 20
+#: fewer centres than this do not tell how much centres differ; more take too long to fit
+FEWEST_CENTRES, MOST_CENTRES = 4, 200
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
 
 
@@ -118,6 +120,17 @@ def read_strata(panel: PanelCounts, name: str, groups: Column) -> Column:
                 f"{groups.levels[there[0]]!r} ({plural(int(table[s].sum()), 'subject')}): it says "
                 "nothing about a difference; join it to another stratum or leave it out"
             )
+    return column
+
+
+def read_clusters(panel: PanelCounts, name: str) -> Column:
+    """Centres, of which there must be some to tell how much they differ."""
+    column = read_column(panel, name)
+    if not FEWEST_CENTRES <= len(column.levels) <= MOST_CENTRES:
+        raise PanelDataError(
+            f"cluster={name!r} (--cluster) has {plural(len(column.levels), 'level')}; a random "
+            f"effect takes {FEWEST_CENTRES} to {MOST_CENTRES} centres; take few of them as strata"
+        )
     return column
 
 

@@ -17,6 +17,7 @@ from gp4c.analysis.groups.adjustment import Adjustment, read_adjustment
 from gp4c.analysis.groups.bin_scores import subject_scores
 from gp4c.analysis.groups.group_columns import (
     Column,
+    read_clusters,
     read_column,
     read_groups,
     read_strata,
@@ -58,6 +59,7 @@ class PanelTest:
     n_permutations: int = 9999
     seed: int = 0
     adjustment: Adjustment | None = None
+    cluster: Column | None = None
     _known: dict[tuple[float, ...], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -73,6 +75,7 @@ class PanelTest:
         weights: str = "even",
         scores: Mapping[Hashable, float] | None = None,
         formula: str | None = None,
+        cluster: str | None = None,
         n_permutations: int = 9999,
         random_state: int = 0,
     ) -> PanelTest:
@@ -100,9 +103,17 @@ class PanelTest:
             n_permutations,
             random_state,
             read_adjustment(panel, formula, by),
+            None if cluster is None else read_clusters(panel, cluster),
         )
         found._check_blocks()
         return found
+
+    @cached_property
+    def permutes_centres(self) -> bool:
+        """Whether whole centres have one group each, and are permuted as they are."""
+        if self.cluster is None:
+            return False
+        return bool(np.all((cell_table(self.groups.codes, self.cluster.codes) > 0).sum(1) == 1))
 
     @cached_property
     def overall(self) -> PermutationTest:
@@ -196,12 +207,21 @@ class PanelTest:
             place[panel.subject_index],
         )  # fmt: skip
         chosen = members[order]
-        groups, strata, blocks = (
+        groups, strata, blocks, centres = (
             None if column is None else _compact(column.codes[chosen])
-            for column in (self.groups, self.strata, self.blocks)
+            for column in (self.groups, self.strata, self.blocks, self.cluster)
         )
         assert groups is not None
-        return rows, groups, np.zeros_like(groups) if strata is None else strata, blocks
+        strata = np.zeros_like(groups) if strata is None else strata
+        if centres is None:
+            return rows, groups, strata, blocks
+        if not self.permutes_centres:
+            return rows, groups, strata, centres if blocks is None else crossed(blocks, centres)
+        _, first, whole = np.unique(centres, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # centres in the order of their first subjects
+        whole, first = np.argsort(order)[whole], first[order]
+        rows = (*rows[:4], whole[rows[4]])
+        return rows, groups[first], strata[first], None if blocks is None else blocks[first]
 
 
 def _compact(codes: Indices) -> Indices:

@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from gp4c.analysis.groups.contrast_answers import Pair
     from gp4c.analysis.groups.group_columns import Column
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.regression.covariate_effects import CovariateEffects
+
+Floats = NDArray[np.float64]
 
 COLUMNS = ("first", "second", "ratio", "low", "high", "p_value", "errors")
 
@@ -45,12 +48,7 @@ def pair_ratios(
     """
     if effects is None:
         return pd.DataFrame(columns=list(COLUMNS))
-    contrasts = np.zeros((len(pairs), len(effects.beta)))
-    for row, pair in zip(contrasts, pairs, strict=True):
-        for group, sign in zip(pair, (-1.0, 1.0), strict=True):
-            place = groups.index(group)
-            if place > 0:  # the reference has no coefficient
-                row[place - 1] += sign
+    contrasts = pair_contrasts(groups, pairs, len(effects.beta))
     names = [f"{second} / {first}" for first, second in pairs]
     rows = effects.contrast_rows(contrasts, names, level, errors)
     found = [
@@ -58,3 +56,17 @@ def pair_ratios(
         for pair, row in zip(pairs, rows, strict=True)
     ]
     return pd.DataFrame(found, columns=list(COLUMNS))
+
+
+def pair_contrasts(groups: Sequence[Hashable], pairs: Sequence[Pair], size: int) -> Floats:
+    """Differences of the coefficients of groups, second minus first, (pairs, size).
+
+    The first coefficients are those of all groups but the first.
+    """
+    contrasts = np.zeros((len(pairs), size))
+    for row, pair in zip(contrasts, pairs, strict=True):
+        for group, sign in zip(pair, (-1.0, 1.0), strict=True):
+            place = groups.index(group)
+            if place > 0:  # the reference has no coefficient
+                row[place - 1] += sign
+    return contrasts

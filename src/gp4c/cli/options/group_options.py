@@ -46,6 +46,13 @@ BlocksOption: TypeAlias = Annotated[
         help="Column of randomisation blocks: permute within them.", rich_help_panel=_GROUPS
     ),
 ]
+ClusterOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        help="Column of centres: a random effect for each, standard errors robust by centre.",
+        rich_help_panel=_GROUPS,
+    ),
+]
 ReferenceOption: TypeAlias = Annotated[
     str | None,
     typer.Option(help="Group to compare with; the first if absent.", rich_help_panel=_GROUPS),
@@ -86,6 +93,7 @@ class GroupOptions:
     weights: Weights = Weights.EVEN
     scores: str | None = None
     permutations: int = 9999
+    cluster: str | None = None
 
     def check_used(self, by: str | None) -> None:
         """Refuse options of a comparison where nothing is compared."""
@@ -115,8 +123,9 @@ class GroupOptions:
         assert isinstance(model, GaussianProcessModel)
         return compare(
             panel, by, model, strata=self.strata, blocks=self.blocks, reference=reference,
-            test=self.test.value, weights=self.weights.value, scores=_scores(self.scores),
-            n_permutations=self.permutations, random_state=seed, progress=progress,
+            cluster=self.cluster, test=self.test.value, weights=self.weights.value,
+            scores=_scores(self.scores), n_permutations=self.permutations, random_state=seed,
+            progress=progress,
         )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def fit_covariates(
     check_sheets(factors)
     data, fit = best_fit(model, data, laws, factors, say)
     assert data.scale is not None
-    beta, covariance = _moments(fit.draws(model.kernel, data.scale))
+    beta, covariance = coefficient_moments(fit.draws(model.kernel, data.scale))
     robust, jackknife, model.factor_covariance_ = robust_covariances(fit.lattice.best.mode, data)
     model.coefficients_ = CovariateEffects(
         design, beta, covariance, robust, jackknife, rows[last_rows(panel)]
@@ -105,7 +105,7 @@ def fit_covariates(
     model._engine_data = data
 
 
-def _moments(draws: CurveDraws) -> tuple[Floats, Floats]:
+def coefficient_moments(draws: CurveDraws) -> tuple[Floats, Floats]:
     """Posterior mean and covariance of the coefficients."""
     mean = draws.coefficients @ draws.weights
     off = draws.coefficients - mean[:, None]
@@ -121,9 +121,9 @@ def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats, Fl
     assert data.scale is not None
     at = land.derivatives(mode.x[:, None], np.array([mode.u]))
     bread = np.linalg.inv(-at.hessian[0])
-    scores = _subject_scores(mode, data)
+    scores = subject_scores_at(mode, data)
     n = scores.shape[1]
-    prior = _prior_precision(mode)
+    prior = prior_precision(mode)
     influence = bread @ scores  # (D, K)
     first, n_beta = land.dimension - land.task.n_beta, land.task.likelihood.cells.n_covariates
     b = slice(first, first + n_beta)
@@ -138,7 +138,7 @@ def robust_covariances(mode: Mode, data: EngineData) -> tuple[Floats, Floats, Fl
     return robust[b, b] * scale, jackknife[b, b] * scale, of_factors
 
 
-def _prior_precision(mode: Mode) -> Floats:
+def prior_precision(mode: Mode) -> Floats:
     """Precision of the prior of each coordinate."""
     land, likelihood = mode.landscape, mode.landscape.task.likelihood
     both = (*likelihood.effect.parameters, *likelihood.law.parameters)
@@ -149,7 +149,7 @@ def _prior_precision(mode: Mode) -> Floats:
     )
 
 
-def _subject_scores(mode: Mode, data: EngineData) -> Floats:
+def subject_scores_at(mode: Mode, data: EngineData) -> Floats:
     """Gradient of each subject's log-likelihood at the mode, (D, K), by central differences."""
     assert data.panel is not None
     shifts = _STEP * np.eye(mode.landscape.dimension)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.analysis.comparison_words import MOST_PAIRS
+from gp4c.analysis.comparison_words import MOST_PAIRS, adjusted_for
 from gp4c.analysis.groups.group_draws import shown
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import p_text
@@ -66,9 +66,9 @@ def whose(comparison: Comparison | None, default: str) -> str:
 
 def ratio_cards(comparison: Comparison | None, level: float) -> Iterator[str]:
     """The adjusted ratios, for the top of the page."""
-    if comparison is None or comparison.tested.adjustment is None:
+    if comparison is None:
         return
-    formula = comparison.tested.adjustment.formula
+    beside = adjusted_for(comparison)
     for row in comparison.adjusted(level).to_dict("records")[:MOST_PAIRS]:
         interval = (
             f"{percent(level)} interval {estimate(row['low'])} to {estimate(row['high'])}, "
@@ -78,7 +78,7 @@ def ratio_cards(comparison: Comparison | None, level: float) -> Iterator[str]:
             f'<div class="card"><div class="name">{escape(comparison.by)}: '
             f"{escape(str(row['second']))} relative to {escape(str(row['first']))}</div>"
             f'<div class="figure">{estimate(row["ratio"])}</div>'
-            f"<div>ratio of rates, adjusted for {escape(formula)}</div>"
+            f"<div>ratio of rates, adjusted for {escape(beside)}</div>"
             f'<div class="range">{escape(interval)}</div></div>'
         )
 

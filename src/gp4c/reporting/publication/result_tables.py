@@ -35,7 +35,7 @@ def comparison_table(found: Comparison, level: float = 0.95) -> Table:
 def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
     time = found.horizon
     when = moment(time, found.panel.time_unit)
-    standardised = ", standardised" if found.regression is not None else ""
+    standardised = ", standardised" if found.tested.adjustment is not None else ""
     for row in found.adjusted(level).to_dict("records"):
         yield Estimate(
             f"Adjusted ratio of rates (standard errors: {row['errors']})",
