@@ -358,6 +358,14 @@ class PanelEstimator:
         """Plots that only this model has, by name; each takes axes."""
         return {}
 
+    def factor_methods(self) -> list[str]:
+        """Sentences for a methods section about factors of the rate; see :class:`GP4C`."""
+        return []
+
+    def new_subject_words(self) -> str:
+        """What a forecast says of a new subject's factors; empty if nothing is to say."""
+        return ""
+
     def facts(self) -> list[tuple[str, str, str, float]]:
         """What only this model says in a summary: section, quantity, words, number."""
         return []

@@ -189,6 +189,7 @@ def planned(
     words = (
         service_words(who.everybody, times.begin, float(times.stop.max()), who.active),
         "" if new is None else addition_words(model, new),
+        model.new_subject_words() if who.known is None or new is not None else "",
         usage_words(model, given, units, who.known is None),
         exposure_words(model, given, units, who.known is None),
         covariate_words(covariates) if who.known is not None else "",

@@ -34,6 +34,16 @@ class Modulator(ABC):
         """Number of features."""
 
     @property
+    def method(self) -> str:
+        """A sentence for methods sections; empty where another part of them says it."""
+        return ""
+
+    @property
+    def new_words(self) -> str:
+        """What a forecast says of this factor for a new subject; empty if nothing is to say."""
+        return ""
+
+    @property
     def neutral(self) -> Floats:
         """Inputs of nobody in particular; as many numbers as a row brings."""
         return np.zeros(0)

@@ -76,6 +76,14 @@ class Trend(Modulator):
         """One coefficient."""
         return 1
 
+    @property
+    def method(self) -> str:
+        """The trend, and what the curve is beside it."""
+        return (
+            f"The rate is the product of this curve and a {self.title}, whose coefficient was "
+            "estimated together with the curve."
+        )
+
     def features(self, x: Floats, inputs: Floats, goes_on: bool) -> Floats:
         """¾ x(t), (Q, 1)."""
         low, high = self.window

@@ -70,6 +70,22 @@ class Season(Modulator):
         return 2 * HARMONICS
 
     @property
+    def method(self) -> str:
+        """The period and the form of the season."""
+        period = f"one {self.cycle}" if self.cycle else f"{self.period:g} units of time"
+        return (
+            f"A season with a period of {period} multiplies the rate: its logarithm is a sum of "
+            f"{HARMONICS} harmonics, whose coefficients are shrunk towards no season."
+        )
+
+    @property
+    def new_words(self) -> str:
+        """Which season a new subject has."""
+        if self.is_own:
+            return "New subjects have the average season, a factor of 1, whenever they enter."
+        return "The season is that of the calendar in the window."
+
+    @property
     def is_own(self) -> bool:
         """Whether subjects bring their phases."""
         return self.phase < 0

@@ -82,7 +82,7 @@ def citation() -> str:
 
 def method_paragraph(model: PanelEstimator, by: str | None = None) -> str:
     """Describe how a fitted model was obtained, for a methods section."""
-    parts = [_model(model), model.effect_law_.method, _choice(model)]
+    parts = [_model(model), *model.factor_methods(), model.effect_law_.method, _choice(model)]
     if isinstance(model, GaussianProcessModel):
         parts.append(posterior_sentence(model))
     parts.append(_covariates(model))

@@ -24,6 +24,7 @@ from gp4c.estimators.regression.factors.factor_fit import NO_TREND, choice_words
 from gp4c.exceptions import PanelDataError
 from gp4c.files import kinds
 from gp4c.model.modulation import OverTime, Season, Trend
+from gp4c.model.modulation.modulator import Modulator
 from gp4c.model.modulation.seasons import parts_of
 from gp4c.plain import p_words
 from gp4c.posterior.draws import weighted_quantiles
@@ -176,6 +177,21 @@ class FactorModel(GaussianProcessModel):
         values = self._factors_at(middles, [0.5, (1 - level) / 2, (1 + level) / 2])
         columns = dict(zip(("factor", "low", "high"), values, strict=True))
         return pd.DataFrame({"part": names, **columns})
+
+    def factor_methods(self) -> list[str]:
+        """A sentence for each factor, and how a trend was chosen."""
+        said = [part.method for part in self._parts() if part.method]
+        if self.trend is not None and len(self.trend_evidences_) > 1:
+            said.append("Whether there is a trend, and which, was chosen by the evidence.")
+        return said
+
+    def new_subject_words(self) -> str:
+        """Which season a new subject has."""
+        return " ".join(part.new_words for part in self._parts() if part.new_words)
+
+    def _parts(self) -> tuple[Modulator, ...]:
+        posterior = self._posterior()
+        return posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
         """The season, by the parts of its cycle."""

@@ -38,6 +38,18 @@ def since_entry(table):
     return gp4c.GP4C(season="year", effect="gamma", bursts=False).fit(panel), panel
 
 
+def test_methods_and_forecasts_say_which_season(since_entry):
+    """A sentence in the methods; new subjects have the average season, known ones their own."""
+    model, _ = since_entry
+    assert "A season with a period of one year multiplies the rate" in model.methods_text()
+    assert "trend" not in model.methods_text()
+    average = "New subjects have the average season, a factor of 1"
+    assert average in model.forecast(36, 39, n_draws=50).note
+    assert average not in model.forecast(36, 39, subjects=[0], n_draws=50).note
+    more = model.forecast(36, 39, subjects="all", new_units=2, at=37, n_draws=50)
+    assert average in more.note
+
+
 def truth(phase):
     return np.exp(AMPLITUDE * np.cos(2 * np.pi * (phase - PEAK)))
 

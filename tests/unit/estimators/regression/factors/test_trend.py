@@ -39,6 +39,11 @@ def test_the_interval_holds_the_truth_and_agrees_with_a_growth_model(model, pane
     assert " a year (95%: " in model.trend_
 
 
+def test_methods_say_the_trend(model):
+    assert "product of this curve and a log-linear trend" in model.methods_text()
+    assert "season" not in model.methods_text()
+
+
 def test_forecasts_continue_the_trend(model):
     """The three ways beyond the window, each against the mean of draws of the rate."""
     truth = 60 * quad(lambda t: 0.05 * np.exp(GROWTH * t), 60, 72)[0]
