@@ -6,8 +6,7 @@ With the window at [0, 1] and the mean rate at 1 (docs/maths_engine.md, section 
   N(0, 0.3²)): curves vary on scales between a thirtieth and about half of the window. Without
   the lower end, counts that cluster within visits are explained by spikes of the rate;
 * relative variation: ln(√γ / g) ~ N(ln 0.3, 1), the standard deviation of f relative to its
-  mean: it shrinks towards a constant rate. Where a trend is fitted, the curve is what deviates
-  from it, and ln(√γ / g) ~ N(ln 0.05, 1): the rate deviates from its trend by about a tenth;
+  mean: it shrinks towards a constant rate;
 * level: ln(g² + γ) ~ N(0, 1), wide around the mean rate seen.
 
 Parameters of the laws of counts and effects have priors of their own (`gp4c.model.laws`).
@@ -24,9 +23,6 @@ Floats = NDArray[np.float64]
 #: ends of the even part of ln a, and their softness
 LENGTH_SCALE = (float(np.log(0.03)), float(np.log(0.6)), 0.3)
 VARIATION = (float(np.log(0.3)), 1.0)
-#: the same beside a trend. With 0.3 changes of the rate would be expected twice, from each of them,
-#: and forecasts of rates that follow their trend be half as wide again as they should be
-DEVIATION = (float(np.log(0.05)), 1.0)
 LEVEL = (0.0, 1.0)
 
 

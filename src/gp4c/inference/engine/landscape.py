@@ -22,7 +22,6 @@ from gp4c.inference.engine.terms.point_terms import PointTerms
 from gp4c.model.cells import NodeMap
 from gp4c.model.count_likelihood import CountLikelihood, LikelihoodTerms
 from gp4c.model.hyper_priors import (
-    DEVIATION,
     LENGTH_SCALE,
     LEVEL,
     VARIATION,
@@ -91,17 +90,10 @@ class Task:
         return _VARIATIONS if self.mean is None or self.mean else (_ZERO_MEAN, _ZERO_MEAN)
 
     @property
-    def variation_prior(self) -> tuple[float, float]:
-        """Mean and deviation of u."""
-        modulation = self.likelihood.cells.modulation
-        beside = modulation is not None and modulation.leaves_deviations
-        return DEVIATION if beside else VARIATION
-
-    @property
     def first_variation(self) -> float:
         """u where a search begins."""
         low, high = self.variations
-        return min(max(self.variation_prior[0], low), high)
+        return min(max(VARIATION[0], low), high)
 
     @property
     def n_params(self) -> int:
@@ -270,7 +262,7 @@ class Landscape:
         total = total - 0.5 * len(v) * np.log(2 * np.pi)
         total = (
             total
-            + normal_log_density(u, *self.task.variation_prior)
+            + normal_log_density(u, *VARIATION)
             + normal_log_density(level, *self.task.level_prior(u))
         )
         total = total + self.task.likelihood.log_prior(params)

@@ -9,7 +9,7 @@ from gp4c.inference.engine.climb import climb
 from gp4c.inference.engine.landscape import Task
 from gp4c.inference.engine.lattice import Lattice, Point
 from gp4c.inference.engine.turns import distinct
-from gp4c.model.hyper_priors import normal_log_density
+from gp4c.model.hyper_priors import VARIATION, normal_log_density
 
 Floats = NDArray[np.float64]
 
@@ -43,5 +43,4 @@ def modes_at(
 def log_prior_at(lattice: Lattice) -> float:
     """ln p(ln a) + ln p(u) at the single point of a lattice."""
     mode = lattice.points[0].mode
-    prior = mode.landscape.task.variation_prior
-    return float(mode.landscape.log_prior_length + normal_log_density(np.array(mode.u), *prior))
+    return float(mode.landscape.log_prior_length + normal_log_density(np.array(mode.u), *VARIATION))

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.inference.engine.landscape import Landscape, Task, split_level
-from gp4c.model.hyper_priors import LEVEL
+from gp4c.model.hyper_priors import LEVEL, VARIATION
 from gp4c.model.laws.count_law import Parameter
 
 Floats = NDArray[np.float64]
@@ -162,9 +162,8 @@ class Terrain:
     @cached_property
     def log_prior_column(self) -> Floats:
         """ln (prior density of u · step)."""
-        mean, deviation = self.task.variation_prior
-        z = (self.u - mean) / deviation
-        scale = self.steps[1] / (np.sqrt(2 * np.pi) * deviation)
+        z = (self.u - VARIATION[0]) / VARIATION[1]
+        scale = self.steps[1] / (np.sqrt(2 * np.pi) * VARIATION[1])
         return np.asarray(np.log(scale) - 0.5 * z * z)
 
     @cached_property

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from gp4c.inference.engine.landscape import Landscape, Task
 from gp4c.inference.sampler.elliptical import Population, population_slice
 from gp4c.inference.sampler.tempered import temper
+from gp4c.model.hyper_priors import VARIATION
 from gp4c.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
@@ -70,9 +71,8 @@ class CurveTarget:
 
     def log_prior_at(self, *, length_scale: bool, u: bool) -> float:
         """ln p(ln a) and ln p(u), each where it is asked for."""
-        mean, deviation = self.landscape.task.variation_prior
-        z = (self.u - mean) / deviation
-        log_normal = -0.5 * z * z - np.log(deviation) - 0.5 * np.log(2 * np.pi)
+        z = (self.u - VARIATION[0]) / VARIATION[1]
+        log_normal = -0.5 * z * z - np.log(VARIATION[1]) - 0.5 * np.log(2 * np.pi)
         return float(length_scale and self.landscape.log_prior_length) + float(u and log_normal)
 
     @cached_property

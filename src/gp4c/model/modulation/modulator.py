@@ -27,8 +27,6 @@ class Modulator(ABC):
 
     #: what the factor is called in tables of parameters
     name: ClassVar[str]
-    #: whether the curve is what deviates from this factor, so that little of it is expected
-    leaves_deviations: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -85,11 +83,6 @@ class Modulation:
     def size(self) -> int:
         """Features of all parts: the rows of w."""
         return sum(part.size for part in self.parts)
-
-    @property
-    def leaves_deviations(self) -> bool:
-        """Whether the curve is what deviates from one of the factors."""
-        return any(part.leaves_deviations for part in self.parts)
 
     @property
     def neutral(self) -> Floats:

@@ -53,7 +53,6 @@ class Trend(Modulator):
     title: ClassVar[str]
     #: what its coefficient is called
     symbol: ClassVar[str]
-    leaves_deviations = True
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
