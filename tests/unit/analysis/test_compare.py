@@ -317,7 +317,7 @@ def test_bad_bands_are_refused(two):
 
 def test_the_formula_of_the_model_is_what_is_adjusted_for():
     panel = gp4c.load_dataset("bladder")
-    model = gp4c.GP4C(effect=None, bursts=False, formula="initial_number")
+    model = gp4c.GP4C(effect="gamma", bursts=True, formula="initial_number")
     found = compare(panel, "treatment", model, n_permutations=99, bayes_factor=False)
     assert found.tested.adjustment.formula == "initial_number"
     assert "Adjusted for initial_number: thiotepa has" in found.summary()

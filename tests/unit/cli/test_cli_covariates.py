@@ -31,7 +31,7 @@ def table_of_visits():
             "id": np.repeat(np.arange(n), 3),
             "from": np.tile([0.0, 3.0, 5.0], n),
             "to": np.tile([3.0, 5.0, 9.0], n),
-            "n": rng.poisson(np.repeat(np.exp(0.03 * (age - 50) - 0.7 * (arm == "b")), 3)),
+            "n": rng.poisson(5 * np.repeat(np.exp(0.03 * (age - 50) - 0.7 * (arm == "b")), 3)),
             "age": np.repeat(age, 3),
             "arm": np.repeat(arm, 3),
         }
