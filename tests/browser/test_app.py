@@ -230,9 +230,12 @@ def test_two_tabs_are_two_sessions(opened, trial):
 
 def test_it_works_by_keyboard_alone(opened, trial):
     page = opened()
+    page.wait_for_selector("#file.shiny-bound-input", state="attached")
+    page.bring_to_front()  # a page in the background opens no chooser
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "file"
     with page.expect_file_chooser() as chooser:
         page.keyboard.press("Enter")
     chooser.value.set_files(trial)
