@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -17,6 +16,7 @@ project_copyright = "the gp4c developers"
 version = release = gp4c.__version__
 
 extensions = [
+    "mathml_formulas",
     "myst_parser",
     "numpydoc",
     "site_pages",
@@ -26,12 +26,7 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_extensions", "_templates", "sg_execution_times.rst"]
 
-# formulas as MathML need no network; without latex2mathml they need that of MathJax
-if find_spec("latex2mathml"):
-    extensions.append("mathml_formulas")
-    html_math_renderer = "mathml"
-else:
-    extensions.append("sphinx.ext.mathjax")
+html_math_renderer = "mathml"  # browsers draw it themselves: nothing is fetched
 
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
