@@ -235,6 +235,12 @@ class FormulaDesign:
         }
         for name in set(levels) - named:
             _check_category(name, levels[name])
+        for name, found in levels.items():
+            if len(found) == 1:
+                raise PanelDataError(
+                    f"{name!r} has one level only, {found[0]!r}: it has no effect to estimate; "
+                    "leave it out of the formula"
+                )
         columns = {name: _values(table[name], name in levels) for name in table.columns}
         draft = cls(formula, columns, levels, weights, (), np.zeros(0))
         raw = draft._raw(draft._table(columns))

@@ -383,6 +383,10 @@ def split_covariates(
         kept = name if name not in (*RESERVED, *roles) else f"{name}_column"
         if kept != name:
             notes.append(f"column {name!r} is not used as {name}: kept as covariate {kept!r}")
+        if (code := _code_in(values)) is not None:
+            notes.append(
+                f"column {name!r} has codes with leading zeros, such as {code}: a category"
+            )
         if bool(np.any(_changes(values) & same)):
             by_interval[kept] = values.reset_index(drop=True)
             notes.append(f"column {name!r} varies within subjects: kept per interval")
@@ -393,6 +397,17 @@ def split_covariates(
         pd.DataFrame(by_interval) if by_interval else None,
         tuple(notes),
     )
+
+
+def _code_in(values: pd.Series[Any]) -> str | None:
+    """A whole number with leading zeros, if a column of text has one."""
+    import pandas as pd
+
+    if not pd.api.types.is_string_dtype(values.dtype):
+        return None
+    different = pd.Series(values.dropna().unique()).astype("string")
+    codes = different[different.str.fullmatch(r"0\d+")]
+    return str(codes.min()) if len(codes) else None
 
 
 def _changes(values: pd.Series[Any]) -> BoolArray:

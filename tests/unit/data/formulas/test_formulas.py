@@ -222,6 +222,11 @@ def test_constant_columns_are_named():
         learn_design(small_panel(site=[7.0] * 6, age=[1, 1, 2, 2, 5, 5]), "age + site")
 
 
+def test_a_category_of_one_level_is_named():
+    with pytest.raises(PanelDataError, match="'site' has one level only, 'x': it has no effect"):
+        learn_design(small_panel(site=["x"] * 6, age=[1, 1, 2, 2, 5, 5]), "age + site")
+
+
 def test_collinear_columns_are_named_and_others_are_not():
     panel = BLADDER
     with pytest.raises(PanelDataError, match="collinear") as caught:

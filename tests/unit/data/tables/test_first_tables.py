@@ -50,6 +50,7 @@ def test_codes_with_leading_zeros_are_text_in_every_column():
     panel = gp4c.read_panel(io.StringIO(text))
     assert panel.covariates["site"].tolist() == ["007", "012"]
     assert panel.covariates["lot"].tolist() == [10, 20]
+    assert "column 'site' has codes with leading zeros, such as 007: a category" in panel.notes
     assert (panel.count.tolist(), panel.stop.tolist()) == ([2, 1], [3, 4])
 
 
