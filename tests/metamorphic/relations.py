@@ -99,7 +99,10 @@ _FRAILTY = "a frailty belongs to a subject: two subjects are not one"
 # one fit of the default suffices here: test_default_engine.py has the laws with everything
 # integrated out
 CASES: dict[str, Case] = {
-    "GP4C": Case(gp4c.GP4C, exempt={"merging": _FRAILTY}),
+    "GP4C": Case(
+        gp4c.GP4C,
+        exempt={"merging": _FRAILTY, "copies": "test_default_engine.py has them for all laws"},
+    ),
     "GP4C single events": Case(lambda: gp4c.GP4C(effect=None, bursts=False, hyper="optimize")),
     "GP4C bursts": Case(
         lambda: gp4c.GP4C(effect=None, bursts=True, hyper="optimize"),

@@ -169,6 +169,7 @@ def answer(p_value, same, factor, test="level", weights="even"):
         tested=SimpleNamespace(
             overall=overall, strata=strata, blocks=None, weights=weights, scores=None,
             n_permutations=99, ratio=lambda first, second: 0.5, adjustment=None,
+            cluster=None, permutes_centres=False,
         ),
         interval=lambda level: (0.25, np.inf),
         factor_interval=lambda level, pair: (0.5, 0.9),
