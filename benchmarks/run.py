@@ -21,6 +21,7 @@ BENCHMARKS = (
     "heldout",
     "permutation_size",
     "adjusted_comparison",
+    "centres",
     "power_check",
     "covariate_coverage",
     "forecast_pit",

@@ -74,7 +74,7 @@ def test_what_is_left_is_of_third_order(panel, law, effect):
     assert abs(left[2]) < 0.05 + 12 * abs(left[1])  # eight times, and noise of the rules
 
 
-@pytest.mark.filterwarnings("ignore:what stands for the rows")
+@pytest.mark.filterwarnings("ignore:the summary that stands for the rows")
 def test_an_expansion_that_is_far_off_is_made_anew(monkeypatch, panel):
     """Expanded at a sample's mode alone it is far off; expanding anew brings it close."""
 
@@ -92,7 +92,7 @@ def test_an_expansion_that_is_far_off_is_made_anew(monkeypatch, panel):
     told: list[str] = []
     repaired = gp4c.GP4C(**options).fit(panel, progress=told.append)
     monkeypatch.setattr(in_memory, "_MOST_REPAIRS", 0)
-    with pytest.warns(ConvergenceWarning, match="what stands for the rows is"):
+    with pytest.warns(ConvergenceWarning, match="the summary that stands for the rows has"):
         as_it_was = gp4c.GP4C(**options).fit(panel)
     assert any("expanding anew" in text for text in told)
     assert repaired.compression_["error"] < 0.7 * as_it_was.compression_["error"]
