@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.formulas.covariate_rows import design_rows, last_covariates, last_rows
+from gp4c.data.panel import PanelCounts
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
-    from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
@@ -84,6 +85,11 @@ def known_subjects(
 
 def labels_of(subjects: object) -> list[Hashable]:
     """The labels of the subjects asked for, one or several."""
+    if isinstance(subjects, PanelCounts):
+        raise PanelDataError(
+            "subjects= takes labels of subjects, such as panel.subjects; a panel of what was seen "
+            "of them goes in history="
+        )
     many: list[Hashable] = np.asarray(subjects, dtype=object).tolist()
     return [subjects] if isinstance(subjects, Hashable) and is_label(subjects) else many
 

@@ -282,3 +282,8 @@ def test_saved_models_forecast_the_same(smooth, tmp_path):
     one, two = forecast(smooth, 400, 490, **options), forecast(again, 400, 490, **options)
     assert np.array_equal(one.draws, two.draws)
     assert one.note == two.note
+
+
+def test_a_panel_in_place_of_labels_is_sent_to_history(constant, panel):
+    with pytest.raises(PanelDataError, match="a panel of what was seen of them goes in history="):
+        constant.forecast(400, 430, subjects=panel)
