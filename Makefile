@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 NO_BROWSER := No Chromium found and none could be installed (that takes apt and root). Install chromium with the package manager of this machine, then run make test-browser again.
 
-.PHONY: demo test fuzz trust test-lowest test-newest coverage mutation lock build-check lint format bench docs pictures readme test-browser chromium clean
+.PHONY: demo test evidence evidence-all fuzz trust test-lowest test-newest coverage mutation lock build-check lint format bench docs pictures readme test-browser chromium clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -71,6 +71,14 @@ test-lowest test-newest: test-%: $(VENV)/.lock
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
+
+# Every committed result: its command, its date, whether its source has changed since, who quotes it.
+# evidence-all makes the stale ones anew: an evening; it goes on where it was stopped.
+evidence: $(VENV)/.dev
+	$(BIN)/python benchmarks/evidence.py
+
+evidence-all: $(VENV)/.dev
+	$(BIN)/python benchmarks/evidence.py --all
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from provenance import source_hash
+from provenance import stamp
 
 import gp4c
 from gp4c.analysis.groups.panel_test import PanelTest
@@ -107,7 +107,7 @@ def main() -> None:
             "trials": n_trials, "permutations": N_PERMUTATIONS, "subjects": 2 * N_PER_ARM,
             "share with p <= 0.05": shares, "fits": n_fits, "fitted subjects": 2 * N_FITTED,
             "coverage": held,
-            "source": source_hash(("analysis/groups", "model", "inference/engine")),
+            **stamp(("analysis/groups", "model", "inference/engine")),
         }  # fmt: skip
         RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     # four binomial errors of 400 trials above 5%; coverage three errors of 100 below 95%

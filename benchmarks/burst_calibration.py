@@ -3,7 +3,7 @@
 Every data set draws its own truth: frailty variance 0.3 to 3, φ 0 to 5, events per subject 0.3 to
 1,000, 20 to 100 subjects with 3 to 15 visits, a rate from the engine's own prior of curves. Bands
 of λ at 30 times and of Λ at 10, and randomised probability transforms of new subjects' totals.
-Data sets that are done are not done again: delete the result to start afresh.
+Data sets that are done are not done again, unless the source has changed since.
 
 An oracle that knows shape, frailty variance and φ, and estimates the level alone from subjects'
 totals, shows how lucky the data sets were: its 50% intervals held 43% of the levels of sets 0 to
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from provenance import source_hash
+from provenance import is_current, stamp
 from speed import machine
 
 import gp4c
@@ -29,6 +29,8 @@ from gp4c.model.sparse_prior import SparsePrior
 from gp4c.threads import one_blas_thread
 
 RESULTS = Path(__file__).parent / "results" / "burst_calibration.json"
+#: data sets in all
+N_SETS = 400
 WINDOW, LEVELS = 60.0, (0.5, 0.75, 0.95)
 N_NEW = 20
 #: data sets before this number were looked at while the engine was built
@@ -153,20 +155,12 @@ def summary(sets: list[dict[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--sets", type=int, default=400)
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    options = parser.parse_args()
-    n_sets = options.sets
-    table: dict[str, Any] = {"sets": []}
-    if RESULTS.exists():
-        table = json.loads(RESULTS.read_text())
-        if table["source"] != source_hash():
-            raise SystemExit(f"{RESULTS.name} stands on another source: delete it to start afresh")
-    table |= {"machine": machine(), "source": source_hash()}
+def main(n_sets: int = N_SETS, jobs: int = 2) -> None:
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    table: dict[str, Any] = known if is_current(known) else {"sets": []}
+    table |= {"machine": machine(), **stamp()}
     seeds = range(FIRST + len(table["sets"]), FIRST + n_sets)
-    found = Parallel(n_jobs=options.jobs, return_as="generator")(
+    found = Parallel(n_jobs=jobs, return_as="generator")(
         delayed(quiet_measure)(seed) for seed in seeds
     )
     for one in found:
@@ -178,4 +172,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", type=int, default=N_SETS)
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    options = parser.parse_args()
+    main(options.sets, options.jobs)

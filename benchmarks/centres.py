@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from provenance import source_hash
+from provenance import is_current, stamp
 
 import gp4c
 from gp4c.analysis.groups.centre_ratios import fit_centre_ratios
@@ -82,11 +82,11 @@ def held(design: str, seed: int) -> dict[str, bool]:
 def main() -> None:
     quick = "quick" in sys.argv
     warnings.simplefilter("ignore", GP4CWarning)
-    source = source_hash(("analysis/groups", "estimators/regression", "inference/engine"))
-    result: dict[str, Any] = {"source": source, "size": {}, "fits": {}}
+    made = stamp(("analysis/groups", "estimators/regression", "inference/engine"))
+    result: dict[str, Any] = {**made, "size": {}, "fits": {}}
     if not quick and RESULTS.exists():
         known = json.loads(RESULTS.read_text(encoding="utf-8"))
-        result = known if known["source"] == source else result
+        result = known if is_current(known) else result
     for design in DESIGNS:
         if design not in result["size"]:
             result["size"][design] = rejections(design, 20 if quick else N_TRIALS)

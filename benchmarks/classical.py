@@ -21,10 +21,13 @@ from typing import Any
 import numpy as np
 import scipy
 from local_em_reference import local_em_reference
+from provenance import stamp
 
 import gp4c
 from gp4c.threads import one_blas_thread
 
+#: what the result stands on
+STANDS_ON = ("classical/smoothed", "classical/step_functions")
 #: LocalEM must be at least this many times faster than the transcription
 LEAST_RATIO = 20.0
 #: seconds for NPMLE on the full skin data
@@ -119,7 +122,7 @@ def main(names: tuple[str, ...] = SKIN) -> None:
             "npmle_limit_seconds": NPMLE_LIMIT,
         }
         RESULTS.parent.mkdir(exist_ok=True)
-        results = {**about, "skin_full_seconds": steps, "local_em": groups}
+        results = {**about, **stamp(STANDS_ON), "skin_full_seconds": steps, "local_em": groups}
         RESULTS.write_text(json.dumps(results, indent=2) + "\n")
     assert steps["NPMLE"] < NPMLE_LIMIT, f"NPMLE took {steps['NPMLE']:.2f} s"
     for name in set(names) & set(SKIN):

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from provenance import ENGINE, stamp
 from speed import machine, synthetic_a
 
 import gp4c
 from gp4c.threads import one_blas_thread
 
+#: what the result stands on
+STANDS_ON = ("inference/variational", *ENGINE)
 RESULTS = Path(__file__).parent / "results" / "count_terms_time.json"
 SEEDS = tuple(range(4))
 FITS: dict[str, dict[str, Any]] = {
@@ -43,7 +46,12 @@ def main() -> None:
     with one_blas_thread():
         seconds(FITS["integrated"], SEEDS[0])  # imports
         times = {name: [seconds(options, s) for s in SEEDS] for name, options in FITS.items()}
-    table: dict[str, Any] = {"machine": machine(), "seeds": len(SEEDS), "ratios": {}}
+    table: dict[str, Any] = {
+        **stamp(STANDS_ON),
+        "machine": machine(),
+        "seeds": len(SEEDS),
+        "ratios": {},
+    }
     table["median_seconds"] = {name: float(np.median(taken)) for name, taken in times.items()}
     for dear, cheap, limit in LIMITS:
         ratio = np.array(times[dear]) / np.array(times[cheap])

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from provenance import stamp
 
 import gp4c
 from gp4c.exceptions import OverdispersionWarning
@@ -25,6 +26,8 @@ TRUTH = {"age": 0.3, "arm[b]": float(np.log(0.6))}
 #: coverage of robust 95% intervals: three standard errors of 400 trials are 0.033 about 0.95, and
 #: sandwich errors of 80 subjects are known to be a bit short
 LOWEST, HIGHEST = 0.88, 0.985
+#: what the result stands on
+STANDS_ON = ("model", "inference/engine", "estimators/regression")
 RESULTS = Path(__file__).parent / "results" / "covariate_coverage.json"
 
 SCENARIOS: dict[str, Any] = {
@@ -78,7 +81,9 @@ def coverage(frailty: Any, effect: str | None, n: int) -> dict[str, Any]:
 
 def main() -> None:
     n = int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdigit() else N_SIMULATIONS
-    results: dict[str, Any] = {"simulations": n, "subjects": N_SUBJECTS, "coverage": {}}
+    results: dict[str, Any] = {
+        **stamp(STANDS_ON), "simulations": n, "subjects": N_SUBJECTS, "coverage": {},
+    }  # fmt: skip
     print(f"{'counts':28s} {'effect':6s} {'covariate':9s} {' '.join(KINDS)}   rmse   bias")
     for scenario, frailty in SCENARIOS.items():
         for effect in (None, "gamma"):

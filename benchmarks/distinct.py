@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from provenance import stamp
 
 from gp4c.data.distinct import distinct_intervals
 
@@ -22,6 +23,8 @@ N_ROWS = 10_000_000
 REPEATS = 3
 #: at most this many times polars's time
 LIMIT = 4.0
+#: what the result stands on
+STANDS_ON = ("data/distinct.py",)
 RESULTS = Path(__file__).parent / "results" / "distinct.json"
 
 
@@ -87,7 +90,7 @@ def main(n_rows: int = N_ROWS) -> None:
             "numpy": np.__version__,
             "polars": pl.__version__,
             "python": platform.python_version(),
-        }
+        } | stamp(STANDS_ON)
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps({**about, "results": results}, indent=2) + "\n")
     worst = max(found["ratio"] for found in results.values())

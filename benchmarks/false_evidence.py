@@ -4,7 +4,7 @@ Null: two arms of 40 subjects with one constant rate, gamma frailty of variance 
 which the variance of a count is four times its mean. At most 5% of the data sets may have a
 probability above 0.95 for a difference (a factor or separate curves). Factor: 300 units in two
 sites whose rates differ by 1.4; the factor model should be named, the most probable of the three.
-Data sets that are done are not done again: delete the result to start afresh.
+Data sets that are done are not done again, unless the source has changed since.
 
 ``python benchmarks/false_evidence.py --sets 200``
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from provenance import source_hash
+from provenance import is_current, stamp
 
 import gp4c
 from gp4c.exceptions import GP4CWarning
@@ -77,10 +77,9 @@ def summary(rows: list[dict[str, Any]], truth: str) -> dict[str, Any]:
 
 
 def main(n_sets: int = N_SETS) -> None:
-    source = source_hash(FOLDERS)
     table = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if table.get("source") != source:
-        table = {"source": source, "sets": {}, "summary": {}}
+    if not is_current(table):
+        table = {**stamp(FOLDERS), "sets": {}, "summary": {}}
     for name, case in SCENARIOS.items():
         rows = table["sets"].setdefault(name, [])
         for seed in range(len(rows), n_sets):

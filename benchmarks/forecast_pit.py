@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from provenance import ENGINE, stamp
 from scipy import stats
 
 import gp4c
@@ -39,6 +40,8 @@ WEEKS = 48.0
 FRAILTIES = ("gamma", "lognormal")
 #: smallest p-value that passes for "no departure detectable" under the model's own frailties
 SMALLEST = 0.01
+#: what the result stands on
+STANDS_ON = (*ENGINE, "analysis/diagnostics.py")
 RESULTS = Path(__file__).parent / "results" / "forecast_pit.json"
 PARTIAL = RESULTS.with_suffix(".partial.json")
 
@@ -141,7 +144,9 @@ def summarise(parts: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     summary = {group: summarise(parts) for group, parts in run().items()}
-    RESULTS.write_text(json.dumps({"forecasts": summary}, indent=1) + "\n", encoding="utf-8")
+    RESULTS.write_text(
+        json.dumps({**stamp(STANDS_ON), "forecasts": summary}, indent=1) + "\n", encoding="utf-8"
+    )
     PARTIAL.unlink()
     print(f"{'':10s} forecasts   KS   p-value  chi² p    mean   < 0.05  > 0.95  in 90% interval")
     for group, s in summary.items():

@@ -3,7 +3,7 @@
 The default against the constant rate with frailty and bursts (the yardstick), the same with frailty
 alone, the paper's GP4C and LocalEM, on the same splits. All
 counts of the held-out subjects are scored together (``score``), Σ ln m! left out.
-Splits that are done are not done again: delete the result to start afresh.
+Splits that are done are not done again, unless the source has changed since.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from provenance import is_current, stamp
 from speed import machine
 
 import gp4c
@@ -55,9 +56,9 @@ def summary(splits: list[dict[str, float]]) -> dict[str, Any]:
 
 def main() -> None:
     table: dict[str, Any] = {"sets": {}, "splits": {}}
-    if RESULTS.exists():
-        table = json.loads(RESULTS.read_text())
-    table["machine"] = machine()
+    if RESULTS.exists() and is_current(known := json.loads(RESULTS.read_text())):
+        table = known
+    table |= {"machine": machine(), **stamp()}
     for name in SETS:
         splits = table["splits"].setdefault(name, [])
         while len(splits) < N_SPLITS:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from provenance import source_hash
+from provenance import ENGINE, is_current, stamp
 from speed import machine
 
 import gp4c
@@ -38,6 +38,8 @@ from gp4c.posterior.draws import weighted_quantiles
 Floats = NDArray[np.float64]
 
 ROOT = Path(__file__).parents[1]
+#: what the result stands on
+STANDS_ON = (*ENGINE, "inference/sampler")
 RESULTS = Path(__file__).parent / "results" / "judge.json"
 SETS = {"Bladder A": ("bladder", "A"), "Bladder B": ("bladder", "B"), "Nausea A": ("nausea", "A")}
 #: law of counts and of effects
@@ -146,17 +148,17 @@ def asked(words: list[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def main() -> None:
-    stands_on, kept = source_hash(("model", "inference")), []
+    kept = []
     if RESULTS.exists():
         old = json.loads(RESULTS.read_text())
-        kept = old["comparisons"] if old["source"] == stands_on else []
+        kept = old["comparisons"] if is_current(old) else []
     for name, model, setting in asked(sys.argv[1:]):
         row: dict[str, Any] = {"set": name, "model": model, "setting": setting}
         row |= compare(task_of(name, model), setting)
         print(json.dumps(row), flush=True)
         kept = [r for r in kept if (r["set"], r["model"], r["setting"]) != (name, model, setting)]
         kept.append(row)
-        table = {"machine": machine(), "source": stands_on, "comparisons": kept}
+        table = {"machine": machine(), **stamp(STANDS_ON), "comparisons": kept}
         RESULTS.write_text(json.dumps(table, indent=1) + "\n")
 
 

@@ -13,11 +13,14 @@ from pathlib import Path
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
+from provenance import stamp
 
 from gp4c.inference.variational.expected_logs.log_quadratic import expected_log_quadratic
 
 Floats = NDArray[np.float64]
 
+#: what the result stands on
+STANDS_ON = ("inference/variational/expected_logs",)
 RESULTS = Path(__file__).parent / "results" / "log_quadratic.json"
 SIZES = ((500, 4, 0.5), (500, 8, 2.0), (500, 16, 6.0), (200, 25, 12.0))  # J, n, length-scales
 PHI = {"diffuse": 1.0, "mixed": 40.0, "concentrated": 300.0}  # mean² / variance of f
@@ -180,7 +183,7 @@ def main(n_draws: int = N_DRAWS) -> None:
         "worst_error_in_tolerances": tolerance_study(),
         "draws": n_draws,
         "agreement": agreement(n_draws),
-    }
+    } | stamp(STANDS_ON)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     worst_tolerance = max(results["worst_error_in_tolerances"].values())

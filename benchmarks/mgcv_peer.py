@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from provenance import source_hash
+from provenance import stamp
 from speed import machine
 
 import gp4c
@@ -182,7 +182,7 @@ def main(trials: int = 20) -> None:
         for level in LEVELS:
             rows.append(measure(law, level, trials))
             print(shown(rows[-1]), flush=True)
-    table = {"source": source_hash(), "machine": machine(), "rows": rows}
+    table = {**stamp(), "machine": machine(), "rows": rows}
     RESULTS.write_text(json.dumps(table, indent=1) + "\n")
     slow = [row for row in rows if row["time ratio"] > 1]
     wrong = [r for r in rows if not COVERAGE[0] <= r["gp4c"]["coverage"] <= COVERAGE[1]]

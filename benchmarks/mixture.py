@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from provenance import source_hash
+from provenance import is_current, stamp
 
 import gp4c
 from gp4c.exceptions import GP4CWarning
@@ -102,10 +102,9 @@ def summary(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(n_sets: int = N_SETS, n_splits: int = N_SPLITS) -> None:
-    source = source_hash(FOLDERS)
     table = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if table.get("source") != source:
-        table = {"source": source, "recovery": {}, "held out": []}
+    if not is_current(table):
+        table = {**stamp(FOLDERS), "recovery": {}, "held out": []}
     tasks = [("recovery", size, k) for k in range(n_sets) for size in SIZES]
     tasks += [("held out", name, k) for k in range(n_splits) for name in SETS]
     for kind, what, number in tasks:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from provenance import source_hash
+from provenance import stamp
 
 import gp4c
 from gp4c.analysis.permutation import permutation_test, subject_scores
@@ -125,7 +125,7 @@ def main(n_simulations: int = N_SIMULATIONS) -> None:
             "permutations": N_PERMUTATIONS,
             "subjects_per_arm": N_PER_ARM,
             "nominal": LEVEL,
-            "source": source_hash(("analysis/groups",)),
+            **stamp(("analysis/groups",)),
         }
         RESULTS.parent.mkdir(exist_ok=True)
         RESULTS.write_text(json.dumps({**about, "rejected": results}, indent=2) + "\n")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from joblib import parallel_config
+from provenance import stamp
 
 import gp4c
 from gp4c.analysis.planning.rate_ratio_formula import formula_size
@@ -25,6 +26,8 @@ N_TRIALS = 2000
 TARGET, ALPHA = 0.8, 0.05
 #: the issue's 3 points of power, and three standard errors of 2000 trials for the size
 MOST_AWAY, MOST_SIZE_AWAY = 0.03, 0.015
+#: what the result stands on
+STANDS_ON = ("analysis/planning", "analysis/groups")
 RESULTS = Path(__file__).parent / "results" / "power_check.json"
 PLAIN = {"rate": 0.2, "follow_up": 24.0, "visits": 8, "frailty_variance": 0.5, "drop_out": 0.0}
 
@@ -94,8 +97,9 @@ def main(n_trials: int = N_TRIALS) -> None:
             found["size"][name] = row = size(case, n_trials)
             print(f"{name:45s} rejected {row['rejected']:.3f} ± {row['error']:.3f}", flush=True)
     if n_trials == N_TRIALS:
-        about = {"trials": n_trials, "target": TARGET, "alpha": ALPHA,
-                 "cpu_seconds": round(time.process_time() - began)}  # fmt: skip
+        about = stamp(STANDS_ON)
+        about |= {"trials": n_trials, "target": TARGET, "alpha": ALPHA,
+                  "cpu_seconds": round(time.process_time() - began)}  # fmt: skip
         RESULTS.write_text(json.dumps(about | found, indent=2) + "\n")
     away = max(abs(row["simulated"] - row["formula"]) for row in found["right"].values())
     worst = max(abs(row["rejected"] - ALPHA) for row in found["size"].values())

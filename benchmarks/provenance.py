@@ -1,20 +1,77 @@
-"""Which source a result stands on: one hash of the files that decide it."""
+"""Which source a result stands on: one hash of the code of the files that decide it.
+
+Comments, docstrings, blank lines and trailing spaces do not count, so that a better sentence does
+not make a measurement stale.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import io
+import tokenize
+from collections.abc import Iterator, Mapping
+from datetime import date
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 SOURCE = Path(__file__).parents[1] / "src" / "gp4c"
 #: folders that decide what the default engine answers
 ENGINE = ("model", "posterior", "inference/engine")
 
 
-def source_hash(folders: tuple[str, ...] = ENGINE) -> str:
-    """SHA-256 over the Python files below some folders of the package, names included."""
+def stamp(stands_on: tuple[str, ...] = ENGINE) -> dict[str, Any]:
+    """What a result says of itself: folders or modules of the package, their hash, today's date."""
+    return {
+        "source": source_hash(stands_on),
+        "stands_on": sorted(stands_on),
+        "date": date.today().isoformat(),
+    }
+
+
+def is_current(found: Mapping[str, Any]) -> bool:
+    """Whether the code that a result stands on is still what it was."""
+    if not {"source", "stands_on"} <= set(found):
+        return False
+    return bool(found["source"] == source_hash(tuple(found["stands_on"])))
+
+
+def source_hash(stands_on: tuple[str, ...] = ENGINE) -> str:
+    """SHA-256 over the code of Python files, or folders of them, of the package, names included."""
     digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted((SOURCE / folder).rglob("*.py")):
+    for place in sorted(stands_on):
+        for path in _modules(SOURCE / place):
             digest.update(str(path.relative_to(SOURCE)).encode())
-            digest.update(path.read_bytes())
+            digest.update(code_of(path.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()
+
+
+def _modules(place: Path) -> list[Path]:
+    """The Python files of a place; a place that is gone has none, and its hash says so."""
+    return [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
+
+
+@cache
+def code_of(text: str) -> str:
+    """A module without its comments, docstrings and blank lines.
+
+    Only places are asked of `ast` and `tokenize`, which all versions of Python report alike.
+    """
+    lines = text.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in _docstrings(ast.parse(text)):
+        for row in range(node.lineno - 1, node.end_lineno or node.lineno):
+            lines[row] = ""
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def _docstrings(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Statements that are a string and nothing else."""
+    for node in ast.walk(tree):
+        is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_constant and isinstance(node.value.value, str):
+            yield node

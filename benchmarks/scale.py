@@ -20,6 +20,10 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+from provenance import ENGINE, stamp
+
+#: what the result stands on
+STANDS_ON = ("large", *ENGINE)
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 PLOT = Path(__file__).parents[1] / "docs" / "images" / "scale.png"
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
@@ -185,7 +189,7 @@ def main(big: bool = False) -> None:
         report(new[-1])
     old = [row for row in document["sizes"] if (row["rows"] < BIG) == big]
     rows = sorted([*old, *new], key=lambda row: row["rows"])
-    document = {"cores": os.cpu_count(), "sizes": rows}
+    document = {**stamp(STANDS_ON), "cores": os.cpu_count(), "sizes": rows}
     RESULTS.write_text(json.dumps(document, indent=1) + "\n")
     draw(rows)
     for row in new:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from provenance import source_hash
+from provenance import stamp
 
 import gp4c
 
@@ -174,7 +174,7 @@ def main(chosen: list[int]) -> int:
     print(f"Λ(T) inside the 95% band: {covered} of {len(results)}; above {LIMIT:g} s: {len(slow)}")
     if not chosen:
         written = {
-            "source": source_hash(),
+            **stamp(),
             "limit_seconds": LIMIT,
             "shapes": results,
         }

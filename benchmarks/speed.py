@@ -18,6 +18,7 @@ from typing import Any
 import naive_reference
 import numpy as np
 import scipy
+from provenance import stamp
 
 import gp4c
 from gp4c.data.panel import PanelCounts
@@ -29,6 +30,8 @@ from gp4c.model.observations import observe
 from gp4c.model.sparse_prior import Hyper
 from gp4c.threads import one_blas_thread
 
+#: what the result stands on
+STANDS_ON = ("inference/variational", "model")
 RESULTS = Path(__file__).parent / "results" / "speed.json"
 NAIVE = ("naive", "naive_remembering")
 SEEDS = (0, 1, 2, 3, 4)
@@ -177,7 +180,13 @@ def main() -> None:
         trials = [compare(seed) for seed in SEEDS]
         grown = growth()
     overall = {key: overall_ratio(trials, f"{key}_seconds") for key in NAIVE}
-    result = {"machine": machine(), "ratio": overall, "trials": trials, "growth": grown}
+    result = {
+        **stamp(STANDS_ON),
+        "machine": machine(),
+        "ratio": overall,
+        "trials": trials,
+        "growth": grown,
+    }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
     for t in trials:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from provenance import ENGINE, stamp
 from scipy.integrate import simpson
 from scipy.optimize import minimize
 from speed import machine
@@ -34,6 +35,8 @@ from gp4c.threads import one_blas_thread
 
 Floats = NDArray[np.float64]
 
+#: what the result stands on
+STANDS_ON = ("inference/variational", *ENGINE)
 RESULTS = Path(__file__).parent / "results" / "synthetic_a.json"
 PARTIAL = RESULTS.with_suffix(".partial.json")
 N_TRIALS, N_INDUCING = 24, 30
@@ -198,8 +201,8 @@ def main() -> None:
     summary, behind = summarise(trials), shortfalls(trials)
     best = {"largest": float(behind.max()), "median": float(np.median(behind))}
     result = {
-        "machine": machine(), "summary": summary, "quasi_newton_above_ours": best,
-        "trials": trials,
+        **stamp(STANDS_ON), "machine": machine(), "summary": summary,
+        "quasi_newton_above_ours": best, "trials": trials,
     }  # fmt: skip
     RESULTS.write_text(json.dumps(result, indent=1) + "\n")
     PARTIAL.unlink()

@@ -1,0 +1,193 @@
+"""Every committed result: how it is made, when it was, whether its source has changed since.
+
+``make evidence`` lists the results and the pages that quote them; ``make evidence-all`` makes the
+stale ones anew, quick ones first, and goes on where it was stopped.
+
+A page quotes results between two comments,
+
+    <!-- figures: heldout, judge -->
+    ... +3.1 ± 0.4 nats ...
+    <!-- end -->
+
+and every decimal number and percentage between them must be in one of the results named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from provenance import is_current
+from run import BENCHMARKS
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+#: results that are not made by benchmarks/run.py, and what makes them
+CAMPAIGNS = {
+    "docs/images/bladder.json": "make pictures",
+    "benchmarks/results/calibration.json": "python -m benchmarks.calibration --jobs 2",
+    "tests/fuzz/results.json": "make fuzz",
+    "tests/trust/results.json": "make trust",
+    "tests/mutation/coverage.json": "make coverage",
+    "tests/mutation/results.json": "make mutation",
+}
+#: a longer list is raw data, not figures to quote
+MOST_VALUES = 60
+#: levels of bands, intervals and tests are chosen, not measured
+NOMINAL = {"5%", "20%", "25%", "50%", "75%", "80%", "90%", "95%", "99%", "100%"}
+
+BLOCK = re.compile(r"<!-- figures: ([\w, ]+?) -->\n(.*?)<!-- end -->", re.DOTALL)
+QUOTED = re.compile(r"(?<![\w.,])[-−+]?\d[\d,]*(?:\.\d+%?|%)(?![\w.]*\d)")
+CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->")
+
+
+@dataclass(frozen=True)
+class Result:
+    """A committed file of figures and the command that makes it."""
+
+    path: Path
+    command: str
+
+    @property
+    def name(self) -> str:
+        """How pages name it: benchmarks by their name, campaigns by their folder."""
+        benchmark = self.path.parent == RESULTS
+        return self.path.stem if benchmark else self.path.parent.name
+
+    def content(self) -> dict[str, Any]:
+        """What it says; nothing if it has never been made."""
+        return json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
+
+    def state(self) -> str:
+        """`current`, `stale`, or why that cannot be said."""
+        found = self.content()
+        if not found:
+            return "missing"
+        if "stands_on" not in found:
+            return "stale (no source recorded)"
+        return "current" if is_current(found) else "stale"
+
+
+def results() -> list[Result]:
+    """All results, in the order in which they are made anew."""
+    named = [Result(RESULTS / f"{name}.json", _run(name)) for name in BENCHMARKS]
+    others = [Result(ROOT / path, command) for path, command in CAMPAIGNS.items()]
+    return [*named, *others]
+
+
+def _run(name: str) -> str:
+    return f"python benchmarks/run.py {name}"
+
+
+# -- what pages quote ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A part of a page that quotes results."""
+
+    page: Path
+    names: tuple[str, ...]
+    text: str
+
+    def unfounded(self, known: dict[str, Result]) -> list[str]:
+        """Numbers of the text that none of its results has."""
+        values = [v for name in self.names for v in _values(known[name].content())]
+        return [n for n in quoted_numbers(self.text) if not any(_says(n, v) for v in values)]
+
+
+def pages() -> list[Path]:
+    """Pages that may quote a result."""
+    places = (ROOT / "docs").glob("**/*.md")
+    built = {"_build", "gallery", "generated"}
+    docs = [p for p in places if not built & set(p.relative_to(ROOT).parts)]
+    return [ROOT / "README.md", ROOT / "benchmarks" / "README.md", *sorted(docs)]
+
+
+def quotes(page: Path) -> Iterator[Quote]:
+    """The parts of a page that quote results."""
+    for names, text in BLOCK.findall(page.read_text(encoding="utf-8")):
+        yield Quote(page, tuple(name.strip() for name in names.split(",")), text)
+
+
+def quoted_numbers(text: str) -> list[str]:
+    """Decimal numbers and percentages of a text, code and links left out."""
+    found = QUOTED.findall(CODE.sub(" ", text))
+    return [number for number in found if number.lstrip("+−-") not in NOMINAL]
+
+
+def _values(found: Any) -> Iterator[float]:
+    """All numbers of a result that are not raw data."""
+    if isinstance(found, bool):
+        return
+    if isinstance(found, int | float):
+        yield float(found)
+    elif isinstance(found, dict):
+        for value in found.values():
+            yield from _values(value)
+    elif isinstance(found, list) and len(found) <= MOST_VALUES:
+        for value in found:
+            yield from _values(value)
+
+
+def _says(quoted: str, value: float) -> bool:
+    """Whether a quoted number is a value rounded to its digits, as it is or in per cent."""
+    plain = quoted.replace(",", "").replace("−", "-").rstrip("%")
+    digits = len(plain.partition(".")[2])
+    half = 0.5000001 * 10.0**-digits
+    target = abs(float(plain))
+    return any(abs(abs(value) * scale - target) <= half for scale in (1.0, 100.0))
+
+
+# -- the list and the renewal --------------------------------------------------------------------
+
+
+def table() -> list[tuple[str, str, str, str, str]]:
+    """A row for each result: name, state, date, command, pages that quote it."""
+    where: dict[str, list[str]] = {}
+    for page in pages():
+        for quote in quotes(page):
+            for name in quote.names:
+                where.setdefault(name, []).append(str(page.relative_to(ROOT)))
+    rows = []
+    for result in results():
+        date = str(result.content().get("date", ""))
+        on = ", ".join(sorted(set(where.get(result.name, []))))
+        rows.append((result.name, result.state(), date, result.command, on))
+    return rows
+
+
+def show() -> int:
+    """Print the list; return how many results are not current."""
+    rows = [("result", "state", "made", "command", "quoted on"), *table()]
+    widths = [max(len(row[k]) for row in rows) for k in range(4)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True)]
+        print("  ".join(cells).rstrip())
+    stale = sum(row[1] != "current" for row in rows[1:])
+    print(f"\n{len(rows) - 1} results, {stale} not current.")
+    return stale
+
+
+def renew() -> None:
+    """Make every result anew that is not current; each goes on where it was stopped."""
+    for result in results():
+        if result.state() != "current":
+            print(f"== {result.name}: {result.command}", flush=True)
+            command = result.command.split()
+            command[0] = sys.executable if command[0] == "python" else command[0]
+            subprocess.run(command, cwd=ROOT, check=False)
+    show()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="make stale results anew")
+    renew() if parser.parse_args().all else show()
