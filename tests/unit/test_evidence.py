@@ -61,7 +61,9 @@ def test_every_plus_minus_is_in_a_quote(evidence):
 
 def test_comments_and_docstrings_do_not_make_a_result_stale(provenance):
     text = '"""Module."""\n\n\ndef f(x):  # why\n    """Say."""\n    # more\n    return "#" + x\n'
-    other = '"""Other."""\n\ndef f(x):\n    """Say\n\n    more.\n    """\n    return "#" + x  # new\n'
+    other = (
+        '"""Other."""\n\ndef f(x):\n    """Say\n\n    more.\n    """\n    return "#" + x  # new\n'
+    )
     assert provenance.code_of(text) == provenance.code_of(other) == 'def f(x):\n    return "#" + x'
     assert provenance.code_of(text.replace("+ x", "+ y")) != provenance.code_of(text)
 

@@ -64,7 +64,14 @@ def test_the_readme_of_the_benchmarks_says_the_same():
 
 
 @pytest.fixture(scope="module")
-def study():
+def monkeypatch_module():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def study(monkeypatch_module):
+    monkeypatch_module.syspath_prepend(ROOT / "benchmarks")
     place = ROOT / "benchmarks" / "forecast_pit.py"
     spec = importlib.util.spec_from_file_location("forecast_pit", place)
     module = importlib.util.module_from_spec(spec)

@@ -268,5 +268,8 @@ def test_a_worker_killed_in_mid_fit_changes_nothing(
     assert victim.wait(20) == -signal.SIGKILL
     read_before = int(told[1].split()[1].replace(",", ""))  # "reading: 1,500 rows, ..."
     assert read_before < len(frame()) / 2
+    deadline = time.monotonic() + 20  # the client is told of workers now and then
+    while len(client.scheduler_info()["workers"]) != 1 and time.monotonic() < deadline:  # type: ignore[attr-defined]
+        time.sleep(0.1)
     assert len(client.scheduler_info()["workers"]) == 1  # type: ignore[attr-defined]
     assert_same_answer(found, alone)

@@ -403,7 +403,7 @@ def _code_in(values: pd.Series[Any]) -> str | None:
     """A whole number with leading zeros, if a column of text has one."""
     import pandas as pd
 
-    if not pd.api.types.is_string_dtype(values.dtype):
+    if pd.api.types.infer_dtype(values, skipna=True) != "string":
         return None
     different = pd.Series(values.dropna().unique()).astype("string")
     codes = different[different.str.fullmatch(r"0\d+")]
