@@ -152,7 +152,16 @@ def summary(sets: list[dict[str, Any]]) -> dict[str, Any]:
         middle = np.median([one[key] for one in sets])
         result[f"low {key}"] = row([one for one in sets if one[key] <= middle])
         result[f"high {key}"] = row([one for one in sets if one[key] > middle])
+    halves = [part for name, part in result.items() if name.startswith(("low ", "high "))]
+    result["farthest half"] = round(max(_farthest(half) for half in halves), 1)
     return result
+
+
+def _farthest(row: dict[str, list[float]]) -> float:
+    """Points by which the worst coverage of rates and sums is off."""
+    return max(
+        abs(row[f"{what} {level}"][0] - 100 * level) for what in ("rate", "sum") for level in LEVELS
+    )
 
 
 def main(n_sets: int = N_SETS, jobs: int = 2) -> None:

@@ -29,14 +29,22 @@ from run import BENCHMARKS
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
-#: results that are not made by benchmarks/run.py, and what makes them
+#: results that are not made by benchmarks/run.py: where they are, what makes them
 CAMPAIGNS = {
-    "docs/images/bladder.json": "make pictures",
-    "benchmarks/results/calibration.json": "python -m benchmarks.calibration --jobs 2",
-    "tests/fuzz/results.json": "make fuzz",
-    "tests/trust/results.json": "make trust",
-    "tests/mutation/coverage.json": "make coverage",
-    "tests/mutation/results.json": "make mutation",
+    "bladder": ("docs/images/bladder.json", "make pictures"),
+    "calibration": (
+        "benchmarks/results/calibration.json", "python -m benchmarks.calibration --jobs 2"
+    ),
+    "fuzz": ("tests/fuzz/results.json", "make fuzz"),
+    "trust": ("tests/trust/results.json", "make trust"),
+    "coverage": ("tests/mutation/coverage.json", "make coverage"),
+    "mutation": ("tests/mutation/results.json", "make mutation"),
+}  # fmt: skip
+#: pages with tables that a program makes from results; each has a test of its own
+MADE = {
+    "README.md": ("bladder", "burst_calibration", "permutation_size", "speed"),
+    "docs/calibration_record.md": ("calibration",),
+    "docs/reliability.md": ("fuzz", "trust", "coverage", "mutation"),
 }
 #: a longer list is raw data, not figures to quote
 MOST_VALUES = 60
@@ -44,7 +52,8 @@ MOST_VALUES = 60
 NOMINAL = {"5%", "20%", "25%", "50%", "75%", "80%", "90%", "95%", "99%", "100%"}
 
 BLOCK = re.compile(r"<!-- figures: ([\w, ]+?) -->\n(.*?)<!-- end -->", re.DOTALL)
-QUOTED = re.compile(r"(?<![\w.,])[-−+]?\d[\d,]*(?:\.\d+%?|%)(?![\w.]*\d)")
+#: but for limits (`< 0.001`)
+QUOTED = re.compile(r"(?<![\w.,])(?<!< )[-−+]?\d[\d,]*(?:\.\d+%?|%)(?![\w.]*\d)")
 CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->")
 
 
@@ -52,14 +61,9 @@ CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->")
 class Result:
     """A committed file of figures and the command that makes it."""
 
+    name: str
     path: Path
     command: str
-
-    @property
-    def name(self) -> str:
-        """How pages name it: benchmarks by their name, campaigns by their folder."""
-        benchmark = self.path.parent == RESULTS
-        return self.path.stem if benchmark else self.path.parent.name
 
     def content(self) -> dict[str, Any]:
         """What it says; nothing if it has never been made."""
@@ -77,13 +81,11 @@ class Result:
 
 def results() -> list[Result]:
     """All results, in the order in which they are made anew."""
-    named = [Result(RESULTS / f"{name}.json", _run(name)) for name in BENCHMARKS]
-    others = [Result(ROOT / path, command) for path, command in CAMPAIGNS.items()]
-    return [*named, *others]
-
-
-def _run(name: str) -> str:
-    return f"python benchmarks/run.py {name}"
+    ours = [
+        Result(name, RESULTS / f"{name}.json", f"python benchmarks/run.py {name}")
+        for name in BENCHMARKS
+    ]
+    return ours + [Result(name, ROOT / path, how) for name, (path, how) in CAMPAIGNS.items()]
 
 
 # -- what pages quote ----------------------------------------------------------------------------
@@ -151,15 +153,14 @@ def _says(quoted: str, value: float) -> bool:
 
 def table() -> list[tuple[str, str, str, str, str]]:
     """A row for each result: name, state, date, command, pages that quote it."""
-    where: dict[str, list[str]] = {}
+    where = {page: set(names) for page, names in MADE.items()}
     for page in pages():
         for quote in quotes(page):
-            for name in quote.names:
-                where.setdefault(name, []).append(str(page.relative_to(ROOT)))
+            where.setdefault(str(page.relative_to(ROOT)), set()).update(quote.names)
     rows = []
     for result in results():
         date = str(result.content().get("date", ""))
-        on = ", ".join(sorted(set(where.get(result.name, []))))
+        on = ", ".join(page for page, names in where.items() if result.name in names)
         rows.append((result.name, result.state(), date, result.command, on))
     return rows
 

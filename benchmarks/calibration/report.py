@@ -12,8 +12,9 @@ import numpy as np
 import scipy
 from benchmarks.calibration import summary
 from benchmarks.calibration.measure import LEVELS, RANKED
-from benchmarks.calibration.store import Store
+from benchmarks.calibration.store import STANDS_ON, Store
 from benchmarks.calibration.synthetic import SETS
+from benchmarks.provenance import stamp
 
 RESULTS = Path(__file__).parents[1] / "results"
 ARM_NAMES = ("default", "known", "optimize", "paper")
@@ -65,7 +66,7 @@ def write(store: Store, label: str, folder: Path, numbers: range) -> dict[str, A
     software = {"python": platform.python_version(), "numpy": np.__version__,
                 "scipy": scipy.__version__, "source": label}  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    whole = {"software": software, **found}
+    whole = {**stamp(STANDS_ON), "software": software, **found}
     (folder / "calibration.json").write_text(json.dumps(whole, indent=1) + "\n")
     write_sets(store, folder / "calibration_sets.csv", numbers)
     print("\n".join(text(found)))

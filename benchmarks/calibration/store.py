@@ -6,26 +6,20 @@ different versions never mix.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
-import gp4c.data.simulate.simulate_panel
-import gp4c.estimators.gp4c  # noqa: F401  # loads every module that a fit uses
+from benchmarks.provenance import ENGINE, source_hash
 
 CACHE = Path(__file__).parent / "cache"
+#: what a simulation and a fit stand on
+STANDS_ON = ("data/simulate", *ENGINE)
 
 
 def version() -> str:
-    """Short hash of the source that a simulation and a fit stand on."""
-    import gp4c
-
-    root, digest = Path(gp4c.__file__).parent, hashlib.sha256()
-    for folder in ("data", "model", "posterior", "inference", "large", "estimators"):
-        for path in sorted((root / folder).rglob("*.py")):
-            digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
+    """Short hash of the source that the study stands on."""
+    return source_hash(STANDS_ON)[:12]
 
 
 class Store:

@@ -1,6 +1,7 @@
 """Draws the pictures of the README and the guides and keeps their numbers: ``make pictures``."""
 
 import json
+import sys
 import warnings
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from gp4c.reporting.figures.plots import plot_groups, plot_intensity, plot_ratio
 from gp4c.reporting.page.html_report import Report
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parents[1] / "benchmarks"))
+from provenance import ENGINE, stamp  # noqa: E402
+
 DPI = 130
 
 
@@ -31,7 +35,9 @@ def main() -> None:
     save("bladder-intensity.png", lambda ax: plot_intensity(curves["placebo"], ax, panel=placebo))
     draw_bursts(panel)
     take_picture_of(report)
-    (HERE / "bladder.json").write_text(json.dumps(numbers(found), indent=1) + "\n")
+    (HERE / "bladder.json").write_text(
+        json.dumps(stamp((*ENGINE, "analysis")) | numbers(found), indent=1) + "\n"
+    )
 
 
 def draw_bursts(panel) -> None:

@@ -31,6 +31,12 @@ import gp4c
 
 from .campaigns import CAMPAIGNS, Campaign
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from provenance import is_current, stamp
+
+#: what the results stand on: the whole package
+STANDS_ON = (".",)
+
 
 class TooSlow(BaseException):
     """A case that took longer than its limit; not an Exception, so that nothing catches it."""
@@ -165,14 +171,19 @@ def one_run(tallies: dict[str, Tally], base: int, minutes: float) -> dict[str, A
 
 
 def write_results(path: Path, run: dict[str, Any]) -> None:
-    """Add a run to the file of results, in place of an earlier one with the same seed."""
+    """Add a run to the file of results, in place of an earlier one with the same seed.
+
+    Runs of an earlier source are dropped; what they found stays.
+    """
     known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    runs = [other for other in known.get("runs", []) if other["seed"] != run["seed"]] + [run]
+    before = known["runs"] if is_current(known) else []
+    runs = [other for other in before if other["seed"] != run["seed"]] + [run]
     totals: dict[str, int] = {}
     for each in runs:
         for name, cases in each["cases"].items():
             totals[name] = totals.get(name, 0) + cases
     content = {
+        **stamp(STANDS_ON),
         "cases": sum(totals.values()),
         "cases_by_campaign": totals,
         "fixed": known.get("fixed", []),

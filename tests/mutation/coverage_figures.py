@@ -8,6 +8,9 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from provenance import stamp
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 LEAST = 95.0
@@ -48,7 +51,7 @@ def commit() -> str:
 
 def main() -> None:
     found = figures(json.loads((ROOT / ".coverage.json").read_text(encoding="utf-8")))
-    content = {"measured": f"Measured at commit {commit()}.", "folders": found}
+    content = {**stamp((".",)), "measured": f"Measured at commit {commit()}.", "folders": found}
     (HERE / "coverage.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     total = found["all"]
     print("\n".join(f"{name:12s} {counts}" for name, counts in found.items()))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from dataclasses import asdict
 from itertools import pairwise
@@ -21,6 +22,9 @@ import report
 from mutants import Mutant, modules_below, mutated_source, sample
 from nursery import SURVIVED, UNREADABLE, Mutated, attempt, preload
 from selection import Selection
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from provenance import stamp
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -155,6 +159,7 @@ def main() -> None:
         return
     check_the_killers(list(tried().values()))
     about = {
+        **stamp(tuple(name.removeprefix("gp4c/") for name in FOLDERS)),
         "complete": chosen.modules is None,
         "note": "",
         "seed": chosen.seed,

@@ -23,6 +23,9 @@ from typing import Any
 
 import signals
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from provenance import stamp
+
 HERE = Path(__file__).parent
 #: seed of delays and mutations
 SEED = 20261116
@@ -93,6 +96,7 @@ def main(minutes: float) -> None:
         for name in ("steps", "files", "signals", "resumed"):
             (place / name).mkdir()
         results = {
+            **stamp((".",)),
             "seed": SEED,
             "python": platform.python_version(),
             "kills at every step of a write": in_a_process(

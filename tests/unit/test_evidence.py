@@ -40,7 +40,7 @@ def test_every_figure_that_a_page_quotes_is_in_a_result(evidence):
 def test_a_number_without_a_result_is_found(evidence, tmp_path):
     path = tmp_path / "made_up.json"
     path.write_text(json.dumps({"share": 0.9437, "nats": [-3.14, 0.4], "raw": [7.5] * 100}))
-    known = {"made_up": evidence.Result(path, "none")}
+    known = {"made_up": evidence.Result("made_up", path, "none")}
     text = "94.4% of the 95% bands, −3.1 ± 0.4 nats, `7.77` in code; but not 7.5, 94.5% or 0.12."
     quote = evidence.Quote(tmp_path / "page.md", ("made_up",), text)
     assert quote.unfounded(known) == ["7.5", "94.5%", "0.12"]
