@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import gp4c
-from gp4c.analysis.permutation import permutation_p_value, subject_scores
+from gp4c.analysis.permutation import permutation_test, subject_scores
 
 
 @pytest.mark.parametrize("kind", ["level", "curve"])
@@ -31,7 +31,7 @@ def test_p_values_are_uniform_without_a_difference(kind):
         rng = np.random.default_rng(seed)
         groups = (np.arange(24) < 9).astype(np.intp)
         p_values.append(
-            permutation_p_value(scores, groups, kind=kind, n_permutations=199, rng=rng)[1]
+            permutation_test(scores, groups, kind=kind, n_permutations=199, rng=rng).p_value
         )
     assert stats.kstest(p_values, "uniform").pvalue > 0.01
     assert np.mean(np.array(p_values) <= 0.05) < 0.12

@@ -63,27 +63,13 @@ class OverTime:
         return self.table.iloc[int(np.argmax(np.abs(self.table["deviation"].to_numpy())))]
 
 
-def observed_and_expected(model: PanelEstimator, panel: PanelCounts, n_bins: int = 8) -> OverTime:
+def _over_time(data: _Checked, n_bins: int) -> OverTime:
     """Numbers of events in bins of time, beside those that the curve expects.
 
     A row belongs to the bin of its midpoint; bins have about equal numbers of events. Expected
     numbers are given the subjects' totals, so that no law of effects enters, and errors are those
     of the sum over subjects of observed − expected, so that bursts do not count as evidence.
-
-    Parameters
-    ----------
-    model : fitted estimator
-    panel : PanelCounts
-        Of the fit, or other subjects.
-    n_bins : int
-        At most; fewer where there are few subjects.
     """
-    if n_bins < 2:
-        raise ValueError(f"n_bins must be at least 2, not {n_bins!r}")
-    return _over_time(_Checked.of(model, panel), n_bins)
-
-
-def _over_time(data: _Checked, n_bins: int) -> OverTime:
     import pandas as pd
     from scipy.stats import f
 

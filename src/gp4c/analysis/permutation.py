@@ -40,7 +40,6 @@ from gp4c.analysis.groups.labellings import (
 __all__ = [
     "PermutationTest",
     "SubjectScores",
-    "permutation_p_value",
     "permutation_test",
     "statistics",
     "subject_scores",
@@ -201,19 +200,6 @@ def _largest(permuted: Floats, p_values: Floats) -> tuple[float, float]:
     best = p_values.min()
     smallest = np.min([_tails(row, row) for row in permuted], axis=0)
     return float(-ndtri(best / 2)), float((smallest <= best * (1 + 1e-12)).mean())
-
-
-def permutation_p_value(
-    scores: SubjectScores,
-    groups: Indices,
-    *,
-    kind: str = "level",
-    n_permutations: int = 9999,
-    rng: np.random.Generator,
-) -> tuple[float, float]:
-    """Statistic and p-value of :func:`permutation_test`."""
-    found = permutation_test(scores, groups, kind=kind, n_permutations=n_permutations, rng=rng)
-    return found.statistic, found.p_value
 
 
 def _part(weights: str) -> str:

@@ -11,7 +11,6 @@ from gp4c.analysis.fit_checks import (
     MeanCheck,
     check_fit,
     mean_against_npmle,
-    observed_and_expected,
 )
 from gp4c.exceptions import OutsideWindowError
 from gp4c.posterior.within_subjects import WithinDispersion, within_subject_dispersion
@@ -249,8 +248,6 @@ def test_refusals():
     model = HomogeneousPoisson(effect="gamma").fit(panel)
     with pytest.raises(ValueError, match="n_bins must be at least 2, not 1"):
         check_fit(model, panel, n_bins=1)
-    with pytest.raises(ValueError, match="n_bins must be at least 2"):
-        observed_and_expected(model, panel, 0)
     with pytest.raises(OutsideWindowError):
         check_fit(model, simulated(6, window=(0.0, 90.0)))
 

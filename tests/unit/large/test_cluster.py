@@ -17,7 +17,7 @@ import pytest
 from large_panels import irregular_frame
 
 import gp4c
-from gp4c.analysis.permutation import permutation_p_value, subject_scores
+from gp4c.analysis.permutation import permutation_test, subject_scores
 from gp4c.cli.options.large_tables import on_cluster
 from gp4c.estimators.large_data.summed_fit import fit_large
 from gp4c.exceptions import PanelDataError
@@ -225,7 +225,8 @@ def test_joblib_runs_on_the_workers_with_the_same_answer(client: object, what: s
         )  # fmt: skip
         groups = np.arange(panel.n_subjects) % 3
         rng = np.random.default_rng(0)
-        return permutation_p_value(scores, groups, n_permutations=499, rng=rng)
+        found = permutation_test(scores, groups, n_permutations=499, rng=rng)
+        return found.statistic, found.p_value
 
     here, before = answer(), tasks_done(client)
     with joblib.parallel_config(backend="dask"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -51,7 +51,7 @@ def units(
     if as_csv:
         typer.echo(to_csv(ranking), nl=False)
     else:
-        typer.echo(_json(ranking, worst) if as_json else _text(model, ranking, worst, level))
+        typer.echo(_json(ranking, worst) if as_json else _text(ranking, worst, level))
     if output.out is None:
         return
     files: dict[str, Writer] = {"units.csv": lambda path: write_csv(ranking, path)}
@@ -60,7 +60,7 @@ def units(
     say_written(write_all(output.out, files))
 
 
-def _text(model: Any, ranking: pd.DataFrame, worst: float, level: float) -> str:
+def _text(ranking: pd.DataFrame, worst: float, level: float) -> str:
     """The worst units and what the columns mean, in at most 80 columns."""
     from gp4c.plain import printable
 

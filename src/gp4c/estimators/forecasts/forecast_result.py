@@ -25,8 +25,6 @@ Floats = NDArray[np.float64]
 
 #: rows of a table on the screen
 SHOWN_ROWS = 24
-#: sums over subjects, by the word that asks for them
-SUMS = ("all", "active")
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,6 @@ DRAWS, PILOTS, FEWEST, _WORK = 2000, (200, 300), 600, 1e6
 _FREEDOM, _FIRST, _WIDER = 5.0, 0.9, 1.2
 #: draws by which the grid's resolution is judged
 _JUDGED = 8
-#: a limit on atanh of a loading
-_END = float(np.arctanh(LARGEST))
 
 
 @dataclass(frozen=True)

@@ -130,11 +130,6 @@ class Report:
         }
 
     @cached_property
-    def panel_picture(self) -> bytes:
-        """The picture of the data, as PNG; empty without data."""
-        return b"" if self.panel is None else panel_png(self.panel)
-
-    @cached_property
     def numbers_observed(self) -> ObservedNumbers | None:
         """Subjects of the groups under observation at a few times; None without groups."""
         if not self.observed or self.panel is None or self.by is None:
