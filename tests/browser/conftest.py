@@ -47,10 +47,25 @@ class Browser:
         return imread(target)[..., :3]
 
 
-@pytest.fixture
-def browser(tmp_path):
+def _program():
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     assert program, "no Chromium found: run `make test-browser`, which installs it"
+    return program
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser to be driven: its pages are clicked and asked."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_program(), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def browser(tmp_path):
     profile = tmp_path / "profile"
     profile.mkdir()
-    return Browser(program, profile)
+    return Browser(_program(), profile)

@@ -1,7 +1,6 @@
 """The page of ``gp4c app`` in a real browser, as a user without Python meets it."""
 
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -9,7 +8,6 @@ import zipfile
 from importlib import resources
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 import gp4c
 
@@ -27,16 +25,6 @@ def address():
     _, complaints = server.communicate(timeout=30)
     assert server.returncode == 0
     assert complaints == "Ctrl-C ends it.\n"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "no Chromium found: run `make test-browser`, which installs it"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -1,10 +1,8 @@
 """The report in a real browser: it renders, responds, and asks nothing of the network."""
 
 import re
-import shutil
 
 import pytest
-from playwright.sync_api import sync_playwright
 
 import gp4c
 from gp4c.analysis.compare_groups import compare
@@ -24,16 +22,6 @@ def report(tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     Report(found.models, panel, "treatment", found, title="Bladder").save(path)
     return path
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program, "no Chromium found: run `make test-browser`, which installs it"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

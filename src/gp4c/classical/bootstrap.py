@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import PlugInEstimator
-from gp4c.estimators.base import Numbers
+from gp4c.estimators.base import Numbers, shaped_like
 from gp4c.estimators.inputs import check_band
 from gp4c.exceptions import ConvergenceWarning, NotFittedError
 from gp4c.files import kinds
@@ -214,7 +214,7 @@ class BootstrapEstimator(PlugInEstimator):
     ) -> tuple[Numbers, Numbers]:
         self._check_fitted()
         check_band(level, kind)
-        if not hasattr(self, "bootstrap_"):
+        if not self.n_bootstraps_:
             raise NotFittedError(
                 f"{type(self).__name__} has no posterior; call bootstrap(200) first to get bands"
             )
@@ -225,9 +225,7 @@ class BootstrapEstimator(PlugInEstimator):
 
         times = self._inside(t, extrapolate)
         low, high = np.quantile(draws(times.ravel()), [tail, 1.0 - tail], axis=0)
-        if times.ndim == 0:
-            return float(low[0]), float(high[0])
-        return low.reshape(times.shape), high.reshape(times.shape)
+        return shaped_like(times, low), shaped_like(times, high)
 
 
 def resampled_weights(n_subjects: int, seed: int, index: int) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,10 +36,10 @@ from gp4c.cli.options.group_options import (
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
+from gp4c.reporting.csv_tables import json_rows
 from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from gp4c.analysis.comparison import Comparison
@@ -122,8 +122,8 @@ def _json(found: Comparison) -> str:
         "test": found.test,
         "weights": tested.weights,
         "formula": None if tested.adjustment is None else tested.adjustment.formula,
-        "adjusted": _records(found.adjusted()),
-        "covariates": None if found.regression is None else _records(found.regression.effects_),
+        "adjusted": json_rows(found.adjusted()),
+        "covariates": None if found.regression is None else json_rows(found.regression.effects_),
         "scores": None if tested.scores is None else tested.scores.tolist(),
         "statistic": found.statistic,
         "p_value": found.p_value,
@@ -133,7 +133,7 @@ def _json(found: Comparison) -> str:
         "log_bayes_factor": None if found.hypotheses is None else found.log_bayes_factor,
         "hypotheses": _hypotheses(found),
         "fits": {str(group): facts(found.models[group]) for group in found.groups},
-        "pairs": _records(found.pairwise()),
+        "pairs": json_rows(found.pairwise()),
         "intervals": _intervals(found),
         "explanation": conclusions(found),
         "notes": list(found.notes),
@@ -141,7 +141,7 @@ def _json(found: Comparison) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _centres(found: Comparison) -> dict[str, Any] | None:
+def _centres(found: Comparison) -> dict[str, object] | None:
     """How much centres differ."""
     if found.centres is None:
         return None
@@ -151,11 +151,11 @@ def _centres(found: Comparison) -> dict[str, Any] | None:
         "deviation_interval": found.centres.deviation_interval(),
         "share": found.centres.share,
         "share_interval": found.centres.share_interval(),
-        "factors": _records(found.centres.to_frame()),
+        "factors": json_rows(found.centres.to_frame()),
     }
 
 
-def _hypotheses(found: Comparison) -> dict[str, Any] | None:
+def _hypotheses(found: Comparison) -> dict[str, object] | None:
     """Probabilities and evidence of the three accounts, and the factors of the second."""
     if found.hypotheses is None:
         return None
@@ -172,21 +172,13 @@ def _hypotheses(found: Comparison) -> dict[str, Any] | None:
     }
 
 
-def _intervals(found: Comparison) -> list[dict[str, Any]] | None:
+def _intervals(found: Comparison) -> list[dict[str, object]] | None:
     """Ratios that the test keeps, by pair; many pairs take long and are left to Python."""
     from gp4c.analysis.comparison_words import MOST_PAIRS
 
     if len(found.pairs) > MOST_PAIRS:
         return None
-    return _records(found.intervals())
-
-
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a table as JSON has them."""
-    import json
-
-    rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records", double_precision=15))
-    return rows
+    return json_rows(found.intervals())
 
 
 def _writers(found: Comparison, level: float, output: OutputOptions) -> dict[str, Writer]:

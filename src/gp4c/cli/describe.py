@@ -87,5 +87,7 @@ def _json(frame: pd.DataFrame, title: str, remarks: tuple[str, ...]) -> str:
     """Rows for programs; what is not defined is null."""
     import json
 
-    rows = json.loads(frame.to_json(orient="records", double_precision=15))
-    return json.dumps({"title": title, "rows": rows, "notes": remarks}, indent=2)
+    from gp4c.reporting.csv_tables import json_rows
+
+    document = {"title": title, "rows": json_rows(frame), "notes": remarks}
+    return json.dumps(document, indent=2)

@@ -722,8 +722,7 @@ class PanelEstimator:
     ) -> Numbers:
         """Apply a function of a flat array of times; a scalar in gives a float."""
         t = self._inside(times, extrapolate)
-        values = function(t.ravel())
-        return float(values[0]) if t.ndim == 0 else values.reshape(t.shape)
+        return shaped_like(t, function(t.ravel()))
 
     def _over_intervals(
         self, start: ArrayLike, stop: ArrayLike, extrapolate: bool,
@@ -735,8 +734,12 @@ class PanelEstimator:
         )
         if np.any(last < first):
             raise ValueError("each stop must not be before its start")
-        values = integral(first.ravel(), last.ravel())
-        return float(values[0]) if first.ndim == 0 else values.reshape(first.shape)
+        return shaped_like(first, integral(first.ravel(), last.ravel()))
+
+
+def shaped_like(times: Floats, values: Floats) -> Numbers:
+    """Flat values in the shape of the times; a float for a single time."""
+    return float(values[0]) if times.ndim == 0 else values.reshape(times.shape)
 
 
 def _is_fitted_name(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Tables for other programs: CSV that a spreadsheet cannot mistake for formulas."""
+"""Tables for other programs: rows of JSON; CSV that a spreadsheet cannot mistake for formulas."""
 
 from __future__ import annotations
 
@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.estimators.base import PanelEstimator
+
+
+def json_rows(frame: pd.DataFrame) -> list[dict[str, object]]:
+    """Rows of a table as JSON has them; what is not defined is null."""
+    import json
+
+    rows: list[dict[str, object]] = json.loads(frame.to_json(orient="records", double_precision=15))
+    return rows
 
 
 def to_csv(frame: pd.DataFrame) -> str:

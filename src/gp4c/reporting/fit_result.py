@@ -68,6 +68,7 @@ class FitResult:
         import json
 
         from gp4c import __version__
+        from gp4c.reporting.csv_tables import json_rows
 
         fits = [
             {"group": group.name, "file": name, **facts(group.model), "summary": summary.to_dict()}
@@ -80,8 +81,7 @@ class FitResult:
             "fits": fits,
         }  # fmt: skip
         if self.effects is not None:
-            rows = self.effects.to_json(orient="records", double_precision=15)
-            document["effects"] = json.loads(rows)
+            document["effects"] = json_rows(self.effects)
         return json.dumps(document, indent=2, ensure_ascii=False)
 
     def tables(self) -> dict[str, Table]:

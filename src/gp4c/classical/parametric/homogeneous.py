@@ -257,7 +257,7 @@ class HomogeneousPoisson(BootstrapEstimator):
         The interval of the one parameter, so that pointwise and simultaneous bands agree: see
         :meth:`rate_interval`; percentiles of the bootstrap after :meth:`bootstrap`.
         """
-        if hasattr(self, "bootstrap_"):
+        if self.n_bootstraps_:
             return super().intensity_band(t, level, kind, extrapolate=extrapolate)
         return self._both_ends(t, level, kind, extrapolate, lambda x, rate: np.full_like(x, rate))
 
@@ -270,7 +270,7 @@ class HomogeneousPoisson(BootstrapEstimator):
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:
         """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`."""
-        if hasattr(self, "bootstrap_"):
+        if self.n_bootstraps_:
             return super().cumulative_band(t, level, kind, extrapolate=extrapolate)
         return self._both_ends(t, level, kind, extrapolate, self._line)
 

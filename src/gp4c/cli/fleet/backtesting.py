@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -88,13 +88,11 @@ def _json(found: Backtest) -> str:
     import json
 
     from gp4c import __version__
-
-    def rows(frame: Any) -> Any:
-        return json.loads(frame.to_json(orient="records", double_precision=15))
+    from gp4c.reporting.csv_tables import json_rows
 
     document = {
         "gp4c": __version__, "level": found.level, "horizon": found.horizon,
-        "coverage": rows(found.coverage.reset_index()), "scores": rows(found.scores.reset_index()),
-        "forecasts": rows(found.to_frame()),
+        "coverage": json_rows(found.coverage.reset_index()),
+        "scores": json_rows(found.scores.reset_index()), "forecasts": json_rows(found.to_frame()),
     }  # fmt: skip
     return json.dumps(document, indent=2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -16,8 +16,11 @@ from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
-    from gp4c.estimators.forecasts.forecast_result import Forecast
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Subjects
+    from gp4c.estimators.forecasts.forecast_result import Floats, Forecast
 
 #: times of the fan
 _FAN_POINTS = 24
@@ -114,14 +117,18 @@ def forecast(
     stop = time_of(model, to, "--to")
     check_order(model, first, stop)
     asked = _asked(model, subjects)
-    options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
-    options["covariates"] = _new_subject(model, asked, covariate)
-    options["exposure"] = amount_of(exposure, "--exposure")
-    options["usage"] = amount_of(usage, "--usage")
-    options["new_units"] = new_units
-    options["at"] = None if at is None else time_of(model, at, "--at")
+    options: ForecastOptions = {
+        "level": level,
+        "beyond": beyond.value,
+        "random_state": seed,
+        "covariates": _new_subject(model, asked, covariate),
+        "exposure": amount_of(exposure, "--exposure"),
+        "usage": amount_of(usage, "--usage"),
+        "new_units": new_units,
+        "at": None if at is None else time_of(model, at, "--at"),
+    }
     with working("forecasting", quiet=as_json):
-        found = ask_forecast(model, first, stop, asked, each=each, every=_step(every), **options)
+        found = ask_forecast(model, first, stop, asked, **options, each=each, every=_step(every))
         typer.echo(_json(found, service) if as_json else _text(found, service))
         if output.out is None:
             return
@@ -129,7 +136,9 @@ def forecast(
     say_written(written)
 
 
-def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
+def _new_subject(
+    model: PanelEstimator, asked: Subjects, covariate: list[str] | None
+) -> dict[str, object] | None:
     """Chosen covariates; the others are average for a new subject, known ones keep theirs."""
     chosen = chosen_covariates(model, covariate)
     if asked is None:
@@ -155,7 +164,10 @@ def _step(text: str | None) -> float | str | None:
         return text
 
 
-def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
+def ask_forecast(
+    model: PanelEstimator, start: ArrayLike, stop: ArrayLike, subjects: Subjects,
+    **options: Unpack[ForecastOptions],
+) -> Forecast:  # fmt: skip
     """Forecast; what the model cannot do is said in one line."""
     from gp4c.estimators.forecasts.count_forecast import forecast as forecast_counts
     from gp4c.exceptions import PanelDataError
@@ -166,7 +178,7 @@ def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: An
         raise PanelDataError(str(error.args[0])) from None
 
 
-def _asked(model: Any, subjects: list[str] | None) -> Any:
+def _asked(model: PanelEstimator, subjects: list[str] | None) -> Subjects:
     """Turn texts into None (a new subject), "active", "all" or labels, which may be numbers."""
     from gp4c.estimators.forecasts.fleet_inputs import default_subjects
 
@@ -216,14 +228,12 @@ def _json(found: Forecast, service: float | None) -> str:
     import json
 
     from gp4c import __version__
+    from gp4c.reporting.csv_tables import json_rows
 
-    def rows(table: Any) -> Any:
-        return json.loads(table.to_json(orient="records", double_precision=15))
-
-    document = {"gp4c": __version__, "forecasts": rows(found.to_frame())}
+    document = {"gp4c": __version__, "forecasts": json_rows(found.to_frame())}
     document["note"] = _in_options(found.note)
     if service is not None:
-        document |= {"service": service, "stock": rows(found.stock(service))}
+        document |= {"service": service, "stock": json_rows(found.stock(service))}
     return json.dumps(document, indent=2)
 
 
@@ -241,7 +251,7 @@ def _in_options(text: str) -> str:
 
 
 def _writers(
-    model: Any, found: Forecast, options: dict[str, Any], service: float | None,
+    model: PanelEstimator, found: Forecast, options: ForecastOptions, service: float | None,
     output: OutputOptions,
 ) -> dict[str, Writer]:  # fmt: skip
     from gp4c.reporting.csv_tables import write_csv
@@ -255,7 +265,7 @@ def _writers(
     return files | output.style.files("forecast", draw)
 
 
-def _draw_fan(ax: Axes, model: Any, found: Forecast, options: dict[str, Any]) -> None:
+def _draw_fan(ax: Axes, model: PanelEstimator, found: Forecast, options: ForecastOptions) -> None:
     """The number of events from the start to each time."""
     import numpy as np
 
@@ -272,7 +282,10 @@ def _draw_fan(ax: Axes, model: Any, found: Forecast, options: dict[str, Any]) ->
     plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label)
 
 
-def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
+def fan(
+    model: PanelEstimator, start: float, stop: float, asked: Subjects,
+    **options: Unpack[ForecastOptions],
+) -> tuple[Floats, Forecast]:  # fmt: skip
     """Forecasts from `start` to each of a row of times, jointly."""
     import numpy as np
 

@@ -81,6 +81,7 @@ def _json(ranking: pd.DataFrame, worst: float) -> str:
     import json
 
     from gp4c import __version__
+    from gp4c.reporting.csv_tables import json_rows
 
-    rows = json.loads(ranking.to_json(orient="records", double_precision=15))
-    return json.dumps({"gp4c": __version__, "worst": worst, "units": rows}, indent=2)
+    document = {"gp4c": __version__, "worst": worst, "units": json_rows(ranking)}
+    return json.dumps(document, indent=2)

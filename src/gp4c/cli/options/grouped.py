@@ -6,12 +6,15 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, TypeAlias, get_type_hints
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Command: TypeAlias = Callable[..., None]
 
 
-def grouped(argument: str, kind: type[Any]) -> Callable[[Command], Command]:
+def grouped(argument: str, kind: type[DataclassInstance]) -> Callable[[Command], Command]:
     """Give a command every option of a dataclass, in the place of one argument.
 
     Parameters
@@ -30,7 +33,7 @@ def grouped(argument: str, kind: type[Any]) -> Callable[[Command], Command]:
             parameters += _parameters(kind) if one.name == argument else [plain]
 
         @functools.wraps(command)
-        def run(**given: Any) -> None:
+        def run(**given: object) -> None:
             together = {field.name: given.pop(field.name) for field in fields(kind)}
             command(**{argument: kind(**together)}, **given)
 
@@ -42,7 +45,7 @@ def grouped(argument: str, kind: type[Any]) -> Callable[[Command], Command]:
     return expand
 
 
-def _parameters(kind: type[Any]) -> list[inspect.Parameter]:
+def _parameters(kind: type[DataclassInstance]) -> list[inspect.Parameter]:
     types = get_type_hints(kind, include_extras=True)
     return [
         inspect.Parameter(

@@ -126,7 +126,7 @@ def panel_line(panel: PanelCounts) -> str:
 
 def joined_rows(
     parts: Sequence[PanelCounts],
-) -> tuple[pd.DataFrame, dict[str, Any], dict[str, Any]]:
+) -> tuple[pd.DataFrame, dict[str, str], dict[str, object]]:
     """Rows of several panels, how to read them, and what a panel of them has besides."""
     import pandas as pd
 
@@ -139,7 +139,7 @@ def joined_rows(
         )
         raise PanelDataError(f"panels to join must agree in time unit and origin; found {said}")
     frames = [part.to_frame() for part in parts]
-    options: dict[str, Any] = {}
+    options: dict[str, str] = {}
     if any("exposure" in frame for frame in frames):
         options["exposure"] = "exposure"
         frames = [f.assign(exposure=p.exposure) for f, p in zip(frames, parts, strict=True)]

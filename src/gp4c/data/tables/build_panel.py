@@ -20,6 +20,7 @@ from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.columns import (
     BoolArray,
+    Column,
     missing_cells,
     read_counts,
     read_exposure,
@@ -138,9 +139,7 @@ def fields_from_intervals(
     )
 
 
-def timed_columns(
-    table: Table, roles: dict[str, str], among: tuple[str, ...]
-) -> dict[str, pd.Series[Any]]:
+def timed_columns(table: Table, roles: dict[str, str], among: tuple[str, ...]) -> dict[str, Column]:
     """Columns of times by role; an end of service that says yes or no is none."""
     columns = {role: table.columns[roles[role]] for role in among if role in roles}
     if "end" in columns and says_yes_or_no(columns["end"]) is not None:
@@ -149,7 +148,7 @@ def timed_columns(
 
 
 def ends_of_rows(
-    column: pd.Series[Any], times: FloatArray | None, index: IndexArray, stop: FloatArray
+    column: Column, times: FloatArray | None, index: IndexArray, stop: FloatArray
 ) -> FloatArray:
     """The end of service that each row states; where it says yes, the subject's last visit."""
     if times is not None:

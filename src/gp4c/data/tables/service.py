@@ -10,10 +10,10 @@ import numpy as np
 
 from gp4c.data.checks import Problems, few_digits
 from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, SubjectData, frozen
-from gp4c.data.tables.columns import BoolArray, missing_cells
+from gp4c.data.tables.columns import BoolArray, Column, missing_cells
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 _YES, _NO = ("yes", "true", "y", "t", "retired"), ("no", "false", "n", "f")
 #: intervals whose usage per time is called recent
@@ -104,7 +104,7 @@ def with_entries(
     return replace(known, entry=entries, dated=dated)
 
 
-def says_yes_or_no(column: pd.Series[Any]) -> BoolArray | None:
+def says_yes_or_no(column: Column) -> BoolArray | None:
     """Which cells say yes, of a column that says yes or no; None of any other column."""
     texts = column.astype(object).map(lambda cell: str(cell).strip().lower())
     known = texts.isin([*_YES, *_NO]).to_numpy(dtype=bool) | missing_cells(column)

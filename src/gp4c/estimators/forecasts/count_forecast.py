@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +41,7 @@ from gp4c.estimators.forecasts.forecast_layout import (
     until_end_of_service,
     with_new_units,
 )
-from gp4c.estimators.forecasts.forecast_result import Forecast
+from gp4c.estimators.forecasts.forecast_result import Forecast, Whom
 from gp4c.estimators.forecasts.forecast_words import exposure_words, how_it_goes_on, note_of
 
 if TYPE_CHECKING:
@@ -53,6 +53,24 @@ Floats = NDArray[np.float64]
 
 #: nobody in particular, "active", "all", the label of a subject, or several labels
 Subjects: TypeAlias = "Hashable | Sequence[Hashable] | NDArray[np.generic]"
+
+
+class ForecastOptions(TypedDict, total=False):
+    """Options of :func:`forecast` by name."""
+
+    level: float
+    every: Step | None
+    each: bool
+    exposure: ArrayLike | str | None
+    usage: ArrayLike | str | None
+    new_units: ArrayLike
+    at: ArrayLike | str | None
+    covariates: Mapping[str, object] | None
+    history: PanelCounts | None
+    beyond: str
+    n_draws: int | None
+    random_state: int | None
+
 
 #: draws behind a forecast: quantiles of a count to about a hundredth of their probability; fewer
 #: where so many cells are asked for that all draws together would be more than the second number
@@ -72,7 +90,7 @@ def forecast(
     exposure: ArrayLike | str | None = None,
     usage: ArrayLike | str | None = None,
     new_units: ArrayLike = 0,
-    at: Any = None,
+    at: ArrayLike | str | None = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "auto",
@@ -165,7 +183,7 @@ def planned(
     exposure: ArrayLike | str | None = None,
     usage: ArrayLike | str | None = None,
     new_units: ArrayLike = 0,
-    at: Any = None,
+    at: ArrayLike | str | None = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "auto",
@@ -214,7 +232,7 @@ class Planned:
     counts: JointCounts
     size: int
     seed: int
-    subjects: str | list[Any] | None
+    subjects: Whom
     n_subjects: int
     note: str
 
@@ -267,7 +285,7 @@ class _Windows:
 class _Who:
     """The subjects asked for: those that count, and all that there are."""
 
-    asked: Any
+    asked: Subjects
     known: SubjectHistories | None
     everybody: SubjectHistories | None
     covariates: Floats | None
@@ -277,7 +295,7 @@ class _Who:
     def of(
         cls,
         model: PanelEstimator,
-        subjects: Any,
+        subjects: Subjects,
         history: PanelCounts | None,
         covariates: Mapping[str, object] | None,
         begin: float,
@@ -314,7 +332,7 @@ class _Who:
         average = np.zeros((new.total, self.covariates.shape[1]))
         return np.concatenate([self.covariates, average])
 
-    def named(self, each: bool) -> str | list[Any] | None:
+    def named(self, each: bool) -> Whom:
         """What the answer is of, for its table."""
         if self.known is None:
             return None
@@ -360,7 +378,7 @@ def _each_once(who: _Who, plan: Layout) -> tuple[_Who, Layout]:
 
 
 def _additions(
-    model: PanelEstimator, number: ArrayLike, at: Any, start: float, total: bool
+    model: PanelEstimator, number: ArrayLike, at: ArrayLike | str | None, start: float, total: bool
 ) -> NewUnits | None:
     """Planned additions, if there are any."""
     found = planned_units(model, number, at, start)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from gp4c.data.summaries.table import Table
 
 Floats = NDArray[np.float64]
+#: a number of events, or one for each cell
+Counts: TypeAlias = "int | NDArray[np.int64]"
+#: what a forecast is of: a new subject (None), the sum over "active" or "all", or subjects by label
+Whom: TypeAlias = "str | list[Hashable] | None"
 
 #: rows of a table on the screen
 SHOWN_ROWS = 24
@@ -63,7 +67,7 @@ class Forecast:
     level: float
     start: Floats
     stop: Floats
-    subjects: str | list[Any] | None
+    subjects: Whom
     n_subjects: int
     note: str
     time_unit: str | None = None
@@ -72,7 +76,7 @@ class Forecast:
     by_type: Mapping[str, Forecast] = field(default_factory=dict, repr=False)
 
     @property
-    def interval(self) -> tuple[Any, Any]:
+    def interval(self) -> tuple[Counts, Counts]:
         """Lower and upper end, at the level asked for."""
         tail = (1 - self.level) / 2
         return self.quantile(tail), self.quantile(1 - tail)
@@ -82,7 +86,7 @@ class Forecast:
         """Draws of each cell in order, (cells, n_draws)."""
         return np.sort(self.draws.reshape(len(self.draws), -1).T, axis=1)
 
-    def quantile(self, p: float) -> Any:
+    def quantile(self, p: float) -> Counts:
         """Smallest number of events with at least probability p at or below it.
 
         Examples
@@ -100,7 +104,7 @@ class Forecast:
         value = self._sorted[:, place].reshape(self.draws.shape[1:])
         return int(value) if value.ndim == 0 else value
 
-    def probability(self, count: ArrayLike) -> Any:
+    def probability(self, count: ArrayLike) -> float | Floats:
         """P(at most `count` events).
 
         Examples

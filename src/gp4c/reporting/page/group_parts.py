@@ -13,7 +13,7 @@ from gp4c.analysis.groups.group_draws import shown
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import p_text
 from gp4c.reporting.figures.curves import Bands, Curves, curves_of, ratio_times
-from gp4c.reporting.page.report_figures import curve_figure, ratio_figure
+from gp4c.reporting.page.report_figures import Figure, curve_figure, ratio_figure
 from gp4c.reporting.page.report_page import paragraph, plot
 from gp4c.reporting.words import estimate, number, percent
 
@@ -45,7 +45,7 @@ def shown_curves(
 
 
 def average_figure(
-    models: Mapping[str, PanelEstimator], levels: tuple[float, ...], figures: dict[str, object]
+    models: Mapping[str, PanelEstimator], levels: tuple[float, ...], figures: dict[str, Figure]
 ) -> str:
     """Curves at average covariates, beside the standardised ones."""
     curves = {name: curves_of(model, levels=levels) for name, model in models.items()}

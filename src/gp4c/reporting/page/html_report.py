@@ -32,6 +32,7 @@ from gp4c.reporting.page.group_parts import (
     whose,
 )
 from gp4c.reporting.page.pdf_report import page_pdf
+from gp4c.reporting.page.report_figures import Figure
 from gp4c.reporting.page.report_method import (
     PAPER,
     citation,
@@ -142,7 +143,7 @@ class Report:
         return next(iter(self.models.values()))
 
     @cached_property
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> dict[str, Figure]:
         """Figures of the sections made so far, as the page's script takes them."""
         return {}
 

@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
-from engine_tasks import COMBINATIONS, random_points, task_of, thiotepa
+from engine_tasks import (
+    COMBINATIONS,
+    EXACT,
+    assert_derivatives,
+    random_points,
+    task_of,
+    thiotepa,
+)
 from numpy.testing import assert_allclose
 
-from gp4c.model.effect_integral import Rule
 from gp4c.model.quadrature import Grid, IntervalIntegrals
 from gp4c.posterior.subject_counts import SubjectCounts
-
-#: a rule so fine that moving its nodes changes nothing
-EXACT = Rule.stretched(0.3, -14.0, 12.0, 0.4)
 
 
 def covariates(panel, kind):
@@ -26,20 +29,9 @@ def covariates(panel, kind):
 @pytest.mark.parametrize(("law", "effect"), COMBINATIONS)
 def test_derivatives_agree_with_differences(law, effect, kind, monkeypatch):
     monkeypatch.setattr("gp4c.model.effect_integral.RULE", EXACT)
-    panel, h = thiotepa(), 1e-5
+    panel = thiotepa()
     land = task_of(panel, law, effect, covariates(panel, kind)).landscape(np.log(0.15))
-    x, u = random_points(land, 2)
-    at = land.derivatives(x, u)
-    sides = [
-        (land.derivatives(x + s[:, None], u), land.derivatives(x - s[:, None], u))
-        for s in h * np.eye(land.dimension)
-    ]
-    gradient = np.array([(up.value - down.value) / (2 * h) for up, down in sides]).T
-    hessian = np.array([(up.gradient - down.gradient) / (2 * h) for up, down in sides])
-    scale = np.abs(at.hessian).max()
-    assert_allclose(at.gradient, gradient, atol=1e-6 * scale)
-    assert_allclose(at.hessian, hessian.transpose(1, 0, 2), atol=1e-6 * scale)
-    assert_allclose(at.hessian, at.hessian.transpose(0, 2, 1), atol=1e-10 * scale)
+    assert_derivatives(land, *random_points(land, 2))
 
 
 @pytest.mark.parametrize(("law", "effect"), COMBINATIONS)

@@ -2,20 +2,17 @@
 
 import numpy as np
 import pytest
-from engine_tasks import COMBINATIONS, random_points, thiotepa
+from engine_tasks import COMBINATIONS, EXACT, assert_derivatives, random_points, thiotepa
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from gp4c.inference.engine.landscape import Task, split_level
 from gp4c.inference.engine.terrain import Terrain
 from gp4c.model.count_likelihood import CountLikelihood
-from gp4c.model.effect_integral import Rule
 from gp4c.model.kernels import KERNELS
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.model.modulation import TRENDS, Modulation, OverTime, Season
 from gp4c.model.observed_cells import observe_cells
-
-EXACT = Rule.stretched(0.3, -14.0, 12.0, 0.4)
 
 
 def modulation(kind, window):
@@ -46,22 +43,11 @@ def modulated_task(panel, law, effect, kind, z=None):
 @pytest.mark.parametrize(("law", "effect"), COMBINATIONS)
 def test_derivatives_agree_with_differences(law, effect, kind, monkeypatch):
     monkeypatch.setattr("gp4c.model.effect_integral.RULE", EXACT)
-    panel, h = thiotepa(), 1e-5
+    panel = thiotepa()
     z = np.random.default_rng(4).standard_normal((panel.n_subjects, 1))[panel.subject_index]
     task = modulated_task(panel, law, effect, kind, z if law == "bursts" else None)
     land = task.landscape(np.log(0.3))
-    x, u = random_points(land, 2)
-    at = land.derivatives(x, u)
-    sides = [
-        (land.derivatives(x + s[:, None], u), land.derivatives(x - s[:, None], u))
-        for s in h * np.eye(land.dimension)
-    ]
-    gradient = np.array([(up.value - down.value) / (2 * h) for up, down in sides]).T
-    hessian = np.array([(up.gradient - down.gradient) / (2 * h) for up, down in sides])
-    scale = np.abs(at.hessian).max()
-    assert_allclose(at.gradient, gradient, atol=1e-6 * scale)
-    assert_allclose(at.hessian, hessian.transpose(1, 0, 2), atol=1e-6 * scale)
-    assert_allclose(at.hessian, at.hessian.transpose(0, 2, 1), atol=1e-10 * scale)
+    assert_derivatives(land, *random_points(land, 2))
 
 
 @pytest.mark.parametrize("kind", ["one sheet", "many sheets"])

@@ -42,7 +42,7 @@ _READS = ("select", "with", "values", "from", "table")
 class Connection(Protocol):
     """A connection to a database, as Python's database interface (PEP 249) has it."""
 
-    def cursor(self) -> Any:
+    def cursor(self) -> object:
         """Something that executes a query and fetches its rows."""
 
 
@@ -52,7 +52,7 @@ def read_connection(connection: Connection, choice: Choice) -> Table:
         raise PanelDataError("a connection needs query=..., a SELECT statement")
     source = "the result of the query"
     query = single_select(choice.query)
-    cursor = connection.cursor()
+    cursor: Any = connection.cursor()  # each driver has types of its own
     try:
         found = cursor.execute(query)
         # a cursor of PEP 249 may return nothing; those of DuckDB and SQLite return themselves

@@ -21,7 +21,7 @@ _ABOVE = 20
 
 
 def table_from_grid(
-    rows: Sequence[tuple[int, Sequence[Any]]], source: str, notes: tuple[str, ...] = ()
+    rows: Sequence[tuple[int, Sequence[object]]], source: str, notes: tuple[str, ...] = ()
 ) -> Table:
     """A table from numbered rows of cells, blank cells being None or "".
 
@@ -80,12 +80,12 @@ def header_position(filled: Sequence[Sequence[bool]]) -> int:
     return 0
 
 
-def is_blank(cell: Any) -> bool:
+def is_blank(cell: object) -> bool:
     """Whether a cell holds nothing, or nothing but spaces."""
     return cell is None or (isinstance(cell, str) and not cell.strip())
 
 
-def column_of(cells: Sequence[Any]) -> Column:
+def column_of(cells: Sequence[object]) -> Column:
     """Cells of one column: whole numbers, numbers, dates, durations, or whatever they are."""
     import pandas as pd
 
@@ -122,7 +122,7 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _name(cell: Any) -> str:
+def _name(cell: object) -> str:
     return str(_plain(cell)).strip()
 
 
