@@ -121,6 +121,36 @@ def test_the_readme_names_only_files_that_exist():
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
+def quoted(page):
+    """What a page has in code quotes: paths, and names of functions, classes and attributes."""
+    return re.findall(r"`([\w./]+)`", page.read_text(encoding="utf-8"))
+
+
+ABOUT_THE_CODE = [
+    ROOT / "CONTRIBUTING.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("architecture", "classical", "notation")),
+    *sorted((ROOT / "docs").glob("maths*.md")),
+]
+
+
+@pytest.mark.parametrize("page", ABOUT_THE_CODE, ids=lambda page: page.name)
+def test_pages_about_the_code_name_only_files_that_exist(page):
+    named = {name for name in quoted(page) if "/" in name or name.endswith((".py", ".md"))}
+    named.discard("docs/_build/html/index.html")  # made by `make docs`
+    at_home = {name for name in named if (ROOT / name).exists() or (ROOT / "docs" / name).exists()}
+    missing = [name for name in named - at_home if not any((ROOT / "src").rglob(name))]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", ABOUT_THE_CODE[1:4:2], ids=lambda page: page.name)
+def test_tables_of_formulas_and_symbols_name_only_what_the_code_has(page):
+    code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    words = set(re.findall(r"\w+", code))
+    named = [name for name in quoted(page) if "/" not in name and not name.endswith((".py", ".md"))]
+    assert len(named) > 10
+    assert [name for name in named if not words.issuperset(name.strip(".").split("."))] == []
+
+
 # -- the page of benchmarks ---------------------------------------------------------------------
 
 RESULTS = ROOT / "benchmarks" / "results"
