@@ -36,7 +36,9 @@ class FitJob:
         sections: list[Section] = []
         known: set[str] = set()
         for section in report.sections():
-            fresh = {key: value for key, value in report.figures.items() if key not in known}
+            fresh: dict[str, object] = {
+                key: value for key, value in report.figures.items() if key not in known
+            }
             known |= fresh.keys()
             sections.append(section)
             send(Part(section.key, section.heading, section.html, fresh))

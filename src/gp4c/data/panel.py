@@ -255,12 +255,13 @@ class PanelCounts(SubjectData):
             from gp4c.data.types.typed_panel import joined_types
 
             return joined_types(parts)
-        frame, options, same = joined_rows(parts)
-        joined = cls.from_frame(frame, **options)
-        if joined.service is not None:
-            same["service"] = replace(joined.service, usage=parts[0].usage)
-        same["service"] = with_entries(same.get("service"), joined.subjects, parts)
-        return joined._like(**same)
+        frame, same = joined_rows(parts)
+        exposure, usage, end = (r if r in frame else None for r in ("exposure", "usage", "end"))
+        joined = cls.from_frame(frame, exposure=exposure, usage=usage, end=end)
+        service = joined.service
+        if service is not None:
+            service = replace(service, usage=parts[0].usage)
+        return joined._like(**same, service=with_entries(service, joined.subjects, parts))
 
     @classmethod
     def _from_arrays(

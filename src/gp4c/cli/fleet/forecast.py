@@ -127,8 +127,9 @@ def forecast(
         "new_units": new_units,
         "at": None if at is None else time_of(model, at, "--at"),
     }
+    windows: ForecastOptions = {**options, "each": each, "every": _step(every)}
     with working("forecasting", quiet=as_json):
-        found = ask_forecast(model, first, stop, asked, **options, each=each, every=_step(every))
+        found = ask_forecast(model, first, stop, asked, **windows)
         typer.echo(_json(found, service) if as_json else _text(found, service))
         if output.out is None:
             return
@@ -230,8 +231,11 @@ def _json(found: Forecast, service: float | None) -> str:
     from gp4c import __version__
     from gp4c.reporting.csv_tables import json_rows
 
-    document = {"gp4c": __version__, "forecasts": json_rows(found.to_frame())}
-    document["note"] = _in_options(found.note)
+    document: dict[str, object] = {
+        "gp4c": __version__,
+        "forecasts": json_rows(found.to_frame()),
+        "note": _in_options(found.note),
+    }
     if service is not None:
         document |= {"service": service, "stock": json_rows(found.stock(service))}
     return json.dumps(document, indent=2)

@@ -124,10 +124,8 @@ def panel_line(panel: PanelCounts) -> str:
     )
 
 
-def joined_rows(
-    parts: Sequence[PanelCounts],
-) -> tuple[pd.DataFrame, dict[str, str], dict[str, object]]:
-    """Rows of several panels, how to read them, and what a panel of them has besides."""
+def joined_rows(parts: Sequence[PanelCounts]) -> tuple[pd.DataFrame, dict[str, object]]:
+    """Rows of several panels, columns named by their roles, and what their panel has besides."""
     import pandas as pd
 
     if not parts:
@@ -139,20 +137,16 @@ def joined_rows(
         )
         raise PanelDataError(f"panels to join must agree in time unit and origin; found {said}")
     frames = [part.to_frame() for part in parts]
-    options: dict[str, str] = {}
     if any("exposure" in frame for frame in frames):
-        options["exposure"] = "exposure"
         frames = [f.assign(exposure=p.exposure) for f, p in zip(frames, parts, strict=True)]
-    roles = ("usage", "end")
-    options |= {role: role for role in roles if any(role in frame for frame in frames)}
     low, high = zip(*(part.window for part in parts), strict=True)
-    same = {
+    same: dict[str, object] = {
         "window": (min(low), max(high)),
         "time_unit": parts[0].time_unit,
         "time_origin": parts[0].time_origin,
         "notes": tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     }
-    return pd.concat(frames, ignore_index=True), options, same
+    return pd.concat(frames, ignore_index=True), same
 
 
 def _layout(panel: PanelCounts) -> dict[str, float | int | str]:

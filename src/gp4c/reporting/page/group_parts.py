@@ -92,7 +92,7 @@ def regressions(
 
 
 def comparison_parts(
-    comparison: Comparison, levels: tuple[float, ...], axis: str | None, shown: dict[str, object]
+    comparison: Comparison, levels: tuple[float, ...], axis: str | None, shown: dict[str, Figure]
 ) -> Iterator[str]:
     """The comparison in words, and the ratios of the first pairs over time.
 
