@@ -79,8 +79,8 @@ class GP4C(TypedCurves):
         Covariates that multiply the rate by exp(βᵀz), such as ``"treatment + age"``: columns of
         the subjects, or of the intervals for those that change over time. Factors are columns or
         functions of them from a short list (``log(size)``, ``C(stage)``, ``bs(age, df=4)``; see
-        :mod:`gp4c.data.formulas.formula`); no other code is run. The first level of a category is
-        its reference. ``over_time(treatment)`` lets the effect change smoothly over the window
+        :mod:`gp4c.data.formulas.formula_text`); no other code is run. The first level of a category
+        is its reference. ``over_time(treatment)`` lets the effect change smoothly over the window
         around its average (:meth:`effect_over_time`). The curve belongs to average covariates:
         every column of the regression is centred at its average over the subjects.
     missing : {"error", "drop"}

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import gp4c
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.cli.program import app
-from gp4c.data.formulas.formula import drop_column
+from gp4c.data.formulas.formula_text import drop_column
 from gp4c.exceptions import PanelDataError
 
 TIMES = np.array([5.0, 20.0, 40.0])

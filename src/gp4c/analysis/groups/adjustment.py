@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from gp4c.data.formulas.changing_terms import changing_terms
 from gp4c.data.formulas.covariate_rows import design_rows, learn_design
-from gp4c.data.formulas.formula import FormulaDesign, drop_column
+from gp4c.data.formulas.formula import FormulaDesign
+from gp4c.data.formulas.formula_text import drop_column
 from gp4c.estimators.gp4c import GP4C
 from gp4c.estimators.regression.engine_regression import SharedDesign
 from gp4c.estimators.regression.estimable import check_estimable

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.checks import check_choice, plural, unknown_name
-from gp4c.data.formulas.formula import FormulaDesign, parse_formula
+from gp4c.data.formulas.formula import FormulaDesign
+from gp4c.data.formulas.formula_text import parse_formula
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from numpy.testing import assert_allclose
 
 import gp4c
 from gp4c.data.formulas.covariate_rows import design_rows, learn_design
-from gp4c.data.formulas.formula import parse_formula, readable_name
+from gp4c.data.formulas.formula import readable_name
+from gp4c.data.formulas.formula_text import parse_formula
 from gp4c.data.panel import PanelCounts
 from gp4c.exceptions import PanelDataError
 from tolerances import ROUNDING

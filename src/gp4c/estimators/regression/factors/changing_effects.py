@@ -71,7 +71,7 @@ def _columns_of(term: str, design: FormulaDesign) -> tuple[str, ...]:
 
 
 def _names(term: str, table: pd.DataFrame) -> list[str]:
-    from gp4c.data.formulas.formula import parse_formula
+    from gp4c.data.formulas.formula_text import parse_formula
 
     return [name for name in parse_formula(term).columns if name in table]
 
