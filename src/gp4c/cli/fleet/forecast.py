@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from gp4c.estimators.base import PanelEstimator
-    from gp4c.estimators.forecasts.count_forecast import ForecastOptions, Subjects
+    from gp4c.estimators.forecasts.count_forecast import Subjects
+    from gp4c.estimators.forecasts.forecast_inputs import ForecastOptions
     from gp4c.estimators.forecasts.forecast_result import Floats, Forecast
 
 #: times of the fan

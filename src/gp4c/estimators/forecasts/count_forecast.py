@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -53,24 +53,6 @@ Floats = NDArray[np.float64]
 
 #: nobody in particular, "active", "all", the label of a subject, or several labels
 Subjects: TypeAlias = "Hashable | Sequence[Hashable] | NDArray[np.generic]"
-
-
-class ForecastOptions(TypedDict, total=False):
-    """Options of :func:`forecast` by name."""
-
-    level: float
-    every: Step | None
-    each: bool
-    exposure: ArrayLike | str | None
-    usage: ArrayLike | str | None
-    new_units: ArrayLike
-    at: ArrayLike | str | None
-    covariates: Mapping[str, object] | None
-    history: PanelCounts | None
-    beyond: str
-    n_draws: int | None
-    random_state: int | None
-
 
 #: draws behind a forecast: quantiles of a count to about a hundredth of their probability; fewer
 #: where so many cells are asked for that all draws together would be more than the second number
