@@ -33,6 +33,7 @@ def comparison_table(found: Comparison, level: float = 0.95) -> Table:
 
 
 def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
+    """Adjusted ratios, numbers by the horizon and their ratios, the test's ratios; accounts."""
     time = found.horizon
     when = moment(time, found.panel.time_unit)
     standardised = ", standardised" if found.tested.adjustment is not None else ""
@@ -62,8 +63,12 @@ def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
             f"{row['second']} to {row['first']}", row["ratio"], (row["low"], row["high"]),
             row["p_adjusted"],
         )  # fmt: skip
-    if found.hypotheses is None:
-        return
+    if found.hypotheses is not None:
+        yield from _accounts(found, level)
+
+
+def _accounts(found: Comparison, level: float) -> Iterator[Estimate]:
+    """Ratios if the curves have one shape, and how probable each account of the groups is."""
     base = found.groups[0]
     for group in found.groups[1:]:
         middle, _ = found.factor_interval(1e-9, pair=(base, group))
