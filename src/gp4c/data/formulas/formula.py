@@ -200,7 +200,9 @@ def _is_number(column: Any) -> bool:
 
 def _levels(column: Any) -> tuple[Any, ...]:
     """Levels in use: sorted, or in the order that a categorical column declares."""
-    if hasattr(column, "cat"):
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
         return tuple(column.cat.remove_unused_categories().cat.categories.tolist())
     values = column.unique().tolist()
     try:
