@@ -404,9 +404,7 @@ def _code_in(values: pd.Series[Any]) -> str | None:
 
     if pd.api.types.infer_dtype(values, skipna=True) != "string":
         return None
-    if values.dtype == object:  # whose cells may be anything, also lists
-        values = values[[isinstance(cell, str) for cell in values]]
-    different = pd.Series(values.dropna().unique()).astype("string")
+    different = pd.Series(list({cell for cell in values if isinstance(cell, str)}), dtype="string")
     codes = different[different.str.fullmatch(r"0\d+")]
     return str(codes.min()) if len(codes) else None
 
