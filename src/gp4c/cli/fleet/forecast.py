@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Unpack
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,12 +16,8 @@ from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
-    from gp4c.estimators.base import PanelEstimator
-    from gp4c.estimators.forecasts.count_forecast import Subjects
-    from gp4c.estimators.forecasts.forecast_inputs import ForecastOptions
-    from gp4c.estimators.forecasts.forecast_result import Floats, Forecast
+    from gp4c.estimators.forecasts.forecast_result import Forecast
 
 #: times of the fan
 _FAN_POINTS = 24
@@ -118,19 +114,14 @@ def forecast(
     stop = time_of(model, to, "--to")
     check_order(model, first, stop)
     asked = _asked(model, subjects)
-    options: ForecastOptions = {
-        "level": level,
-        "beyond": beyond.value,
-        "random_state": seed,
-        "covariates": _new_subject(model, asked, covariate),
-        "exposure": amount_of(exposure, "--exposure"),
-        "usage": amount_of(usage, "--usage"),
-        "new_units": new_units,
-        "at": None if at is None else time_of(model, at, "--at"),
-    }
-    windows: ForecastOptions = {**options, "each": each, "every": _step(every)}
+    options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
+    options["covariates"] = _new_subject(model, asked, covariate)
+    options["exposure"] = amount_of(exposure, "--exposure")
+    options["usage"] = amount_of(usage, "--usage")
+    options["new_units"] = new_units
+    options["at"] = None if at is None else time_of(model, at, "--at")
     with working("forecasting", quiet=as_json):
-        found = ask_forecast(model, first, stop, asked, **windows)
+        found = ask_forecast(model, first, stop, asked, each=each, every=_step(every), **options)
         typer.echo(_json(found, service) if as_json else _text(found, service))
         if output.out is None:
             return
@@ -138,9 +129,7 @@ def forecast(
     say_written(written)
 
 
-def _new_subject(
-    model: PanelEstimator, asked: Subjects, covariate: list[str] | None
-) -> dict[str, object] | None:
+def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
     """Chosen covariates; the others are average for a new subject, known ones keep theirs."""
     chosen = chosen_covariates(model, covariate)
     if asked is None:
@@ -166,10 +155,7 @@ def _step(text: str | None) -> float | str | None:
         return text
 
 
-def ask_forecast(
-    model: PanelEstimator, start: ArrayLike, stop: ArrayLike, subjects: Subjects,
-    **options: Unpack[ForecastOptions],
-) -> Forecast:  # fmt: skip
+def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
     """Forecast; what the model cannot do is said in one line."""
     from gp4c.estimators.forecasts.count_forecast import forecast as forecast_counts
     from gp4c.exceptions import PanelDataError
@@ -180,7 +166,7 @@ def ask_forecast(
         raise PanelDataError(str(error.args[0])) from None
 
 
-def _asked(model: PanelEstimator, subjects: list[str] | None) -> Subjects:
+def _asked(model: Any, subjects: list[str] | None) -> Any:
     """Turn texts into None (a new subject), "active", "all" or labels, which may be numbers."""
     from gp4c.estimators.forecasts.fleet_inputs import default_subjects
 
@@ -256,7 +242,7 @@ def _in_options(text: str) -> str:
 
 
 def _writers(
-    model: PanelEstimator, found: Forecast, options: ForecastOptions, service: float | None,
+    model: Any, found: Forecast, options: dict[str, Any], service: float | None,
     output: OutputOptions,
 ) -> dict[str, Writer]:  # fmt: skip
     from gp4c.reporting.csv_tables import write_csv
@@ -270,7 +256,7 @@ def _writers(
     return files | output.style.files("forecast", draw)
 
 
-def _draw_fan(ax: Axes, model: PanelEstimator, found: Forecast, options: ForecastOptions) -> None:
+def _draw_fan(ax: Axes, model: Any, found: Forecast, options: dict[str, Any]) -> None:
     """The number of events from the start to each time."""
     import numpy as np
 
@@ -287,10 +273,7 @@ def _draw_fan(ax: Axes, model: PanelEstimator, found: Forecast, options: Forecas
     plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label)
 
 
-def fan(
-    model: PanelEstimator, start: float, stop: float, asked: Subjects,
-    **options: Unpack[ForecastOptions],
-) -> tuple[Floats, Forecast]:  # fmt: skip
+def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
     """Forecasts from `start` to each of a row of times, jointly."""
     import numpy as np
 

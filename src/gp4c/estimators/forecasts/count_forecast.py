@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +41,7 @@ from gp4c.estimators.forecasts.forecast_layout import (
     until_end_of_service,
     with_new_units,
 )
-from gp4c.estimators.forecasts.forecast_result import Forecast, Whom
+from gp4c.estimators.forecasts.forecast_result import Forecast
 from gp4c.estimators.forecasts.forecast_words import exposure_words, how_it_goes_on, note_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def forecast(
     exposure: ArrayLike | str | None = None,
     usage: ArrayLike | str | None = None,
     new_units: ArrayLike = 0,
-    at: ArrayLike | str | None = None,
+    at: Any = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "auto",
@@ -165,7 +165,7 @@ def planned(
     exposure: ArrayLike | str | None = None,
     usage: ArrayLike | str | None = None,
     new_units: ArrayLike = 0,
-    at: ArrayLike | str | None = None,
+    at: Any = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "auto",
@@ -214,7 +214,7 @@ class Planned:
     counts: JointCounts
     size: int
     seed: int
-    subjects: Whom
+    subjects: str | list[Any] | None
     n_subjects: int
     note: str
 
@@ -267,7 +267,7 @@ class _Windows:
 class _Who:
     """The subjects asked for: those that count, and all that there are."""
 
-    asked: Subjects
+    asked: Any
     known: SubjectHistories | None
     everybody: SubjectHistories | None
     covariates: Floats | None
@@ -277,7 +277,7 @@ class _Who:
     def of(
         cls,
         model: PanelEstimator,
-        subjects: Subjects,
+        subjects: Any,
         history: PanelCounts | None,
         covariates: Mapping[str, object] | None,
         begin: float,
@@ -314,7 +314,7 @@ class _Who:
         average = np.zeros((new.total, self.covariates.shape[1]))
         return np.concatenate([self.covariates, average])
 
-    def named(self, each: bool) -> Whom:
+    def named(self, each: bool) -> str | list[Any] | None:
         """What the answer is of, for its table."""
         if self.known is None:
             return None
@@ -360,7 +360,7 @@ def _each_once(who: _Who, plan: Layout) -> tuple[_Who, Layout]:
 
 
 def _additions(
-    model: PanelEstimator, number: ArrayLike, at: ArrayLike | str | None, start: float, total: bool
+    model: PanelEstimator, number: ArrayLike, at: Any, start: float, total: bool
 ) -> NewUnits | None:
     """Planned additions, if there are any."""
     found = planned_units(model, number, at, start)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,13 +16,12 @@ from gp4c.exceptions import PanelDataError
 from gp4c.plain import per
 
 if TYPE_CHECKING:
-    from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
 
-def default_subjects(model: PanelEstimator, history: PanelCounts | None) -> str | None:
+def default_subjects(model: PanelEstimator, history: Any) -> str | None:
     """Whom a forecast is about if nobody said: those in service, if the data know who is not."""
     if history is not None:
         known = bool(np.isfinite(history.end).any())
@@ -86,9 +85,7 @@ class NewUnits:
         return int(self.number.sum())
 
 
-def planned_units(
-    model: PanelEstimator, number: ArrayLike, at: ArrayLike | str | None, start: float
-) -> NewUnits:
+def planned_units(model: PanelEstimator, number: ArrayLike, at: Any, start: float) -> NewUnits:
     """Read planned additions; without a time they are there from the start."""
     many = np.atleast_1d(np.asarray(number, dtype=np.float64))
     when = np.atleast_1d(TimeAxis.of(model).numbers(start if at is None else at))
@@ -102,9 +99,7 @@ def planned_units(
     return NewUnits(many, when)
 
 
-def usage_words(
-    model: PanelEstimator, asked: ArrayLike | str | None, units: Floats, is_new: bool
-) -> str:
+def usage_words(model: PanelEstimator, asked: Any, units: Floats, is_new: bool) -> str:
     """At which usage a forecast is, where the data have usage."""
     if model.usage_ is None:
         return ""
@@ -138,7 +133,7 @@ def service_words(
     return text
 
 
-def covariate_words(covariates: Mapping[str, object] | None) -> str:
+def covariate_words(covariates: Mapping[str, Any] | None) -> str:
     """Which covariates of known subjects were changed."""
     if not covariates:
         return ""

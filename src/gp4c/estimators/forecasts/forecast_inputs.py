@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,27 +16,8 @@ from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
-    from gp4c.estimators.forecasts.forecast_layout import Step
 
 Floats = NDArray[np.float64]
-
-
-class ForecastOptions(TypedDict, total=False):
-    """Options of a forecast by name, as count_forecast.py says them."""
-
-    level: float
-    every: Step | None
-    each: bool
-    exposure: ArrayLike | str | None
-    usage: ArrayLike | str | None
-    new_units: ArrayLike
-    at: ArrayLike | str | None
-    covariates: Mapping[str, object] | None
-    history: PanelCounts | None
-    beyond: str
-    n_draws: int | None
-    random_state: int | None
-
 
 BEYOND = ("auto", "prior", "hold", "trend")
 
