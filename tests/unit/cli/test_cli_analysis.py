@@ -252,7 +252,7 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("forecast dated.json --to 2024-04-01", "which end at 100 (2024-04-10); it is 91 (2024-04-01)"),
+        ("forecast dated.json --to 2024-04-01", "end at 100 (2024-04-10); it is 91 (2024-04-01)"),
         ("forecast dated.json --to 10/05/2024", "a date must have one meaning"),
         ("forecast dated.json --to inf", "--to takes a finite number; found 'inf'"),
         ("predict dated.json --at 2025-01-01", "time 366 (2025-01-01) is outside"),
