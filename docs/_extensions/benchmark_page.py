@@ -159,6 +159,27 @@ def forecast_pit(found):
     yield by_row(found["forecasts"], columns)
 
 
+def modulation_fleets(found):
+    held = found["summary"]
+    yield (
+        f"{held['fleets']} simulated fleets of 40 units that differ, age, follow the calendar and "
+        "fail in bursts; a quarter is retired. The forecast is of the next half year, for the "
+        "units in service."
+    )
+    rows = [
+        ["trend, 95%", held["trend"], held["growth"], 0.02],
+        ["amplitude of the season, 95%", held["amplitude"], held["size"], 0.4],
+        ["phase of the season, 95%", held["phase"], None, None],
+        ["forecast, 90%", held["forecast"], None, None],
+    ]
+    yield table(["interval", "share held", "mean estimate", "truth"], rows)
+    yield (
+        f"Forecasts are off by {held['bias of forecasts']:+.1%} in all. The mean square of error "
+        f"over deviation is {number(held['spread'])}: these fleets follow their trend exactly, "
+        "and the model allows for deviations from it, so that intervals are too wide."
+    )
+
+
 def heldout(found):
     yield (
         "Held-out log-likelihood of the default minus that of others, in nats per split (mean ± "
@@ -199,6 +220,7 @@ SECTIONS = {
     "false_evidence": ("Probabilities of a difference", false_evidence),
     "heldout": ("Held-out subjects", heldout),
     "forecast_pit": ("Forecasts of the next visit", forecast_pit),
+    "modulation_fleets": ("Forecasts of fleets", modulation_fleets),
 }
 
 

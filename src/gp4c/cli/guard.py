@@ -24,8 +24,10 @@ _ARGUMENT = re.compile(
     r"(subject|start|stop|count|time|exposure|usage|end|delimiter|decimal|encoding|sheet|table|query)="
 )
 # arguments that no message means otherwise, with or without a value, and as the subject of a rule
-_FACTOR = re.compile(r"\b(trend|season|beyond)=('?)([\w.]*)\2")
-_RULE = re.compile(r"^(trend|season|beyond)(?= must be )")
+_ALWAYS = "trend|season|beyond|new_units|at|every|subjects"
+_FACTOR = re.compile(rf"\b({_ALWAYS})=(['\"]?)([\w.-]*)\2")
+_RULE = re.compile(rf"^({_ALWAYS})(?= must be )")
+_AMOUNT = re.compile(r"\b(usage|exposure)=(?= )")
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -70,12 +72,17 @@ def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
     message = message.replace(" origin=", " --origin ")
     message = message.replace("day_first=True or day_first=False", "--day-first or --month-first")
-    message = _RULE.sub(r"--\1", message)
-    message = _FACTOR.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), message)
+    message = _RULE.sub(lambda found: f"--{_dashed(found[1])}", message)
+    message = _FACTOR.sub(lambda found: f"--{_dashed(found[1])} {found[3]}".rstrip(), message)
+    message = _AMOUNT.sub(r"--\1", message).replace("each=True", "--each")
     message = message.replace('missing="drop" (--drop-missing)', "--drop-missing")
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message
     )
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
 
 
 def fail(message: str) -> NoReturn:

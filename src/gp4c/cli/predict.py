@@ -88,22 +88,25 @@ def _times(
     """Times asked for: single ones, or evenly spaced."""
     import numpy as np
 
+    from gp4c.data.timeaxis import TimeAxis
+
     if at:
         return np.unique([time_of(model, text, "--at") for text in at])
     first = model.window_[0] if start is None else time_of(model, start, "--from")
     last = model.window_[1] if stop is None else time_of(model, stop, "--to")
-    check_order(model, first, last)
+    check_order(TimeAxis.of(model), first, last)
     return np.linspace(first, last, points)
 
 
 def _check_window(model: PanelEstimator, times: Floats, extrapolate: bool) -> None:
     """Say on the command line's terms that times are outside the window."""
+    from gp4c.data.timeaxis import TimeAxis
     from gp4c.exceptions import OutsideWindowError
 
-    low, high = model.window_
+    (low, high), axis = model.window_, TimeAxis.of(model)
     if not extrapolate and (times[0] < low or times[-1] > high):
         worst = times[0] if times[0] < low else times[-1]
         raise OutsideWindowError(
-            f"time {shown(model, worst)} is outside the observation window "
-            f"[{shown(model, low)}, {shown(model, high)}]; --extrapolate allows it"
+            f"time {shown(axis, worst)} is outside the observation window "
+            f"[{shown(axis, low)}, {shown(axis, high)}]; --extrapolate allows it"
         )

@@ -174,16 +174,12 @@ def _from_table(
 def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, Any]:
     if to is None:
         return {}
-    from gp4c.cli.fleet.forecast import fan
-    from gp4c.cli.options.saved_fits import shown, time_of
+    from gp4c.cli.fleet.forecast import fan, window_asked
     from gp4c.estimators.forecasts.fleet_inputs import default_subjects
 
     found = {}
     for name, model in models.items():
-        end, stop = float(model.window_[1]), time_of(model, to, "--forecast-to")
-        if not end < stop:
-            last = shown(model, end)
-            raise typer.BadParameter(f"--forecast-to must be after the data, which end at {last}")
+        end, stop, _ = window_asked(model, None, to, "--forecast-to")
         whom = default_subjects(model, None) or "all"
         found[name] = fan(model, end, stop, whom, random_state=seed)
     return found

@@ -172,6 +172,13 @@ class SubjectHistories:
         return last
 
     @property
+    def first_seen(self) -> Floats:
+        """When each subject was first observed, (K,); −∞ where its spans were not kept."""
+        first = np.full(len(self.subjects), np.inf)
+        np.minimum.at(first, self.span_subject, self.span_start)
+        return np.where(np.isfinite(first), first, -np.inf)
+
+    @property
     def end(self) -> Floats:
         """When each subject went out of service; NaN while it is in service."""
         return np.full(len(self.subjects), np.nan) if self.service is None else self.service.end

@@ -116,6 +116,13 @@ class TimeAxis:
             return None
         return str(np.datetime64(moment, "us").astype(f"datetime64[{step}]")).replace("T", " ")
 
+    def moments(self, values: ArrayLike) -> NDArray[np.datetime64]:
+        """Times as dates, to the microsecond; for an axis that has dates."""
+        assert self.origin is not None
+        assert self.unit is not None
+        since = np.rint(np.asarray(values, dtype=np.float64) * MICROSECONDS[self.unit])
+        return as_moment(self.origin) + since.astype(np.int64).astype("timedelta64[us]")
+
     def shown(self, value: float) -> str:
         """A time for messages: a date (with the minute unless it is midnight), or a number."""
         whole = self.date(value)

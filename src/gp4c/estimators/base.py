@@ -370,8 +370,8 @@ class PanelEstimator:
         """What only this model says in a summary: section, quantity, words, number."""
         return []
 
-    def curve_parameters(self, level: float) -> list[tuple[str, str, float, float, float]]:
-        """Parameters of a curve with a formula: name, meaning, value, ends of the interval."""
+    def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
+        """Parameters of a curve with a formula: name, meaning, unit, value, interval."""
         return []
 
     def _check_curve(self, times: Floats) -> Floats:

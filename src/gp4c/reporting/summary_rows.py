@@ -176,9 +176,10 @@ def _why_crude(model: PanelEstimator, crude: float, average: float, expected: fl
 
 def _curve_rows(model: PanelEstimator, level: float, curves: Curves | None) -> Iterator[Row]:
     section, unit = "Shape of the curve", model.time_unit_
-    for name, meaning, value, low, high in model.curve_parameters(level):
-        text = f"{number(value)} ({percent(level)} interval {number(low)} to {number(high)})"
-        yield Row(section, name, f"{text}; {meaning}", value, low, high)
+    for name, meaning, counted, value, low, high in model.curve_parameters(level):
+        estimate = f"{number(value)} {counted}".rstrip()
+        ends = f"{percent(level)} interval {number(low)} to {number(high)}"
+        yield Row(section, name, f"{estimate} ({ends}); {meaning}", value, low, high)
     if isinstance(model, GaussianProcessModel):
         yield _length_scale_row(model, section, level, curves)
         mean = model.mean_**2 + model.variance_

@@ -156,7 +156,8 @@ def test_columns_that_cannot_be_compared_are_one_sentence(options, message, ward
         ("report visits.csv --by sex --out results", "no covariate 'sex'"),
         ("report nothing.json --out results", "there is no file"),
         ("report visits.csv --forecast-to 3 --out results", "must be after the data"),
-        ("forecast fit.json --to 3", "--from must be before --to"),
+        ("forecast fit.json --to 3", "--to must be after the data, which end at"),
+        ("forecast fit.json --from 4 --to 3", "--from must be before --to"),
         ("forecast fit.json --to 12 --subjects nobody", "no subject 'nobody'"),
     ],
 )
@@ -251,7 +252,7 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("forecast dated.json --to 2024-04-01", "they are 100 (2024-04-10) and 91 (2024-04-01)"),
+        ("forecast dated.json --to 2024-04-01", "end at 100 (2024-04-10); it is 91 (2024-04-01)"),
         ("forecast dated.json --to 10/05/2024", "a date must have one meaning"),
         ("forecast dated.json --to inf", "--to takes a finite number; found 'inf'"),
         ("predict dated.json --at 2025-01-01", "time 366 (2025-01-01) is outside"),

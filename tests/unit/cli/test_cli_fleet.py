@@ -178,3 +178,30 @@ def test_the_clock_of_usage_is_an_option(workplace):
     done = run("describe inspections.csv --time date --origin first --usage hours --clock usage")
     assert done.exit_code == 0, done.output
     assert "time unit                 hours" in done.stdout
+
+
+def test_dates_are_taken_where_time_is_counted_from_entry(workplace):
+    """Every machine at its own age, from the last visit of any of them."""
+    read = READ.replace("--origin first", "--origin first --since-entry")
+    done = run(f"fit inspections.csv {read} --model hpp --effect gamma --bursts no --out aged")
+    assert done.exit_code == 0, done.output
+    line = "forecast aged/fit.json --to 2025-12-31"
+    done = run(f"{line} --every quarter --json --out f")
+    assert done.exit_code == 0, done.output
+    said = json.loads(done.stdout)
+    model = gp4c.load_model("aged/fit.json")
+    found = model.forecast("2024-12-31", "2025-12-31", every="quarter", random_state=0)
+    assert [row["mean"] for row in said["forecasts"]] == pytest.approx(found.mean.tolist())
+    assert said["forecasts"][0]["start_date"] == "2024-12-31"
+    assert "Each subject is at its own age" in said["note"]
+    assert "repetition of the past" not in said["note"]
+    assert run(f"{line} --out fan").exit_code == 0
+    for more, message in [
+        ("--from 30", "--from must be a date as --to is; found '30'"),
+        ("--at 2025-03-01", "--at says when new units enter, and --new-units says how many"),
+        ("--subjects M01 --new-units 2", "--new-units goes with the sums --subjects active and"),
+        ("--usage 3 --exposure 3", "--usage and --exposure say the same"),
+    ]:
+        refused = run(f"{line} {more}")
+        assert refused.exit_code == 2
+        assert message in refused.stderr

@@ -80,6 +80,7 @@ class PowerLaw(GrowthModel):
         "scale": ("scale η", "the time by which one event is expected"),
         "mtbf": ("MTBF now", "mean time between events at the window's end"),
     }
+    _kinds: ClassVar[Mapping[str, str]] = {"scale": "time", "mtbf": "between"}
 
     def _curve(self, window: tuple[float, float]) -> RateCurve:
         return PowerCurve(window[1])
@@ -158,6 +159,9 @@ class LogLinear(GrowthModel):
         "scale": ("rate at time 0", "by the formula"),
         "mtbf": ("MTBF now", "mean time between events at the window's end"),
     }
+    _kinds: ClassVar[Mapping[str, str]] = {
+        "slope": "per time", "scale": "rate", "mtbf": "between",
+    }  # fmt: skip
 
     def _curve(self, window: tuple[float, float]) -> RateCurve:
         return LogLinearCurve((window[0] + window[1]) / 2.0, window[1] - window[0])

@@ -17,6 +17,7 @@ from gp4c.data.subject_histories import SubjectHistories
 from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_band, check_choice, check_level
 from gp4c.estimators.regression.covariate_tables import Covariates, CovariateTables
+from gp4c.plain import per, singular
 
 if TYPE_CHECKING:
     from gp4c.classical.parametric.goodness import GoodnessOfFit
@@ -38,6 +39,8 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
     _floor_events = 1e-20
     #: what the classical parameters are called in a summary, and what they mean
     _words: ClassVar[Mapping[str, tuple[str, str]]] = {}
+    #: what they are counted in, of those that have a unit
+    _kinds: ClassVar[Mapping[str, str]] = {}
 
     objective_: float
     history_: Floats
@@ -111,12 +114,26 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         self._check_fitted()
         return pearson(self._fitted_data, self._fitted, n_bootstraps, random_state)
 
-    def curve_parameters(self, level: float) -> list[tuple[str, str, float, float, float]]:
-        """Classical parameters for a summary: name, meaning, value, ends of the interval."""
-        return [
-            (*words, self._derived(name), *self.interval(name, level))
-            for name, words in self._words.items()
-        ]
+    def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
+        """Classical parameters for a summary: name, meaning, unit, value, ends of the interval."""
+        found = []
+        for name, (title, meaning) in self._words.items():
+            unit, rest = self._unit_of(name)
+            value, ends = self._derived(name), self.interval(name, level)
+            found.append((title, meaning + rest, unit, value, *ends))
+        return found
+
+    def _unit_of(self, name: str) -> tuple[str, str]:
+        """The unit of a parameter; and at which usage it holds, if it is a time."""
+        unit, usage = self.time_unit_, self.usage_
+        kind = self._kinds.get(name)
+        if kind == "between":
+            return (f"{usage} of usage" if usage else unit or ""), ""
+        if kind == "rate":
+            return per(unit, usage), ""
+        if kind == "time":
+            return unit or "", f" at 1 {singular(usage)} of usage {per(unit)}" if usage else ""
+        return (per(unit), "") if kind == "per time" else ("", "")
 
     def _log_factor(self, covariates: Covariates | None) -> tuple[Floats, float]:
         """z of chosen covariates and βᵀz."""

@@ -17,6 +17,7 @@ from gp4c.reporting.fit_result import Writer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from gp4c.data.timeaxis import TimeAxis
     from gp4c.estimators.forecasts.forecast_result import Forecast
 
 #: times of the fan
@@ -110,16 +111,14 @@ def forecast(
     Example: gp4c forecast fleet/fit.json --to 60 --every 1 --service 0.95
     """
     model = open_fit(fit)
-    first = float(model.window_[1]) if start is None else time_of(model, start, "--from")
-    stop = time_of(model, to, "--to")
-    check_order(model, first, stop)
-    asked = _asked(model, subjects)
+    first, stop, calendar = window_asked(model, start, to, "--to")
+    asked = _asked(model, subjects, dated=calendar is not None)
     options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
     options["covariates"] = _new_subject(model, asked, covariate)
     options["exposure"] = amount_of(exposure, "--exposure")
     options["usage"] = amount_of(usage, "--usage")
     options["new_units"] = new_units
-    options["at"] = None if at is None else time_of(model, at, "--at")
+    options["at"] = at if at is None or calendar is not None else time_of(model, at, "--at")
     with working("forecasting", quiet=as_json):
         found = ask_forecast(model, first, stop, asked, each=each, every=_step(every), **options)
         typer.echo(_json(found, service) if as_json else _text(found, service))
@@ -127,6 +126,47 @@ def forecast(
             return
         written = write_all(output.out, _writers(model, found, options, service, output))
     say_written(written)
+
+
+def window_asked(
+    model: Any, start: str | None, to: str, option: str
+) -> tuple[Any, Any, TimeAxis | None]:
+    """The window, from the end of the data if no start is given.
+
+    Where time is counted from entry, `to` may be a date: the ends are dates then, and the axis of
+    the calendar is given too.
+    """
+    from gp4c.data.timeaxis import TimeAxis
+    from gp4c.estimators.forecasts.own_calendar import OwnCalendar
+
+    calendar = None if _is_number(to) else OwnCalendar.of(model)
+    if calendar is None:
+        first = float(model.window_[1]) if start is None else time_of(model, start, "--from")
+        stop = time_of(model, to, option)
+        check_order(TimeAxis.of(model), first, stop, None if start is None else "--from", option)
+        return first, stop, None
+    axis = calendar.axis
+    first = calendar.end_of_record(model) if start is None else axis.number(_date(start, option))
+    stop = axis.number(to)
+    check_order(axis, first, stop, None if start is None else "--from", option)
+    return *axis.moments([first, stop]), axis
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _date(text: str, option: str) -> str:
+    """A start beside an end that is a date."""
+    from gp4c.exceptions import PanelDataError
+
+    if _is_number(text):
+        raise PanelDataError(f"--from must be a date as {option} is; found {text!r}")
+    return text
 
 
 def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
@@ -166,12 +206,15 @@ def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: An
         raise PanelDataError(str(error.args[0])) from None
 
 
-def _asked(model: Any, subjects: list[str] | None) -> Any:
-    """Turn texts into None (a new subject), "active", "all" or labels, which may be numbers."""
+def _asked(model: Any, subjects: list[str] | None, *, dated: bool) -> Any:
+    """Turn texts into None (a new subject), "active", "all" or labels, which may be numbers.
+
+    `dated` says that times since entry are asked about by date.
+    """
     from gp4c.estimators.forecasts.fleet_inputs import default_subjects
 
     if not subjects:
-        return default_subjects(model, None)
+        return default_subjects(model, None) or ("active" if dated else None)
     if subjects == ["new"]:
         return None
     if subjects in (["all"], ["active"]):
@@ -263,19 +306,23 @@ def _draw_fan(ax: Axes, model: Any, found: Forecast, options: dict[str, Any]) ->
     from gp4c.data.timeaxis import TimeAxis
     from gp4c.reporting.figures.subject_plots import plot_fan
 
-    start, stop = float(found.start[0]), float(found.stop[0])
+    axis = TimeAxis(found.time_unit, found.time_origin)
+    window = float(found.start[0]), float(found.stop[0])
+    dated = axis.origin != TimeAxis.of(model).origin
+    start, stop = axis.moments(window) if dated else window
     times, many = fan(model, start, stop, found.subjects, **options)
     tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}
     quantiles = {round(p, 6): np.append(0, many.quantile(p)) for p in tails}
-    times = np.append(start, times)  # with no events yet
-    whose = {None: "a new subject", "active": "subjects in service"}
+    times = np.append(window[0], times)  # with no events yet
+    whose = {None: "a new subject", "active": "those in service"}
     label = f"events of {whose.get(found.subjects, 'all subjects')}"  # type: ignore[arg-type]
-    plot_fan(times, quantiles, ax, time_unit=TimeAxis.of(model).words, ylabel=label)
+    plot_fan(times, quantiles, ax, time_unit=axis.words, ylabel=label)
 
 
 def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
-    """Forecasts from `start` to each of a row of times, jointly."""
+    """Forecasts from `start` to each of a row of times, jointly, with the times as numbers."""
     import numpy as np
 
-    times = np.linspace(start, stop, _FAN_POINTS + 1)[1:]
-    return times, ask_forecast(model, np.full_like(times, start), times, asked, **options)
+    times = start + (stop - start) * np.arange(1, _FAN_POINTS + 1) / _FAN_POINTS
+    found = ask_forecast(model, np.full_like(times, start), times, asked, **options)
+    return found.stop, found

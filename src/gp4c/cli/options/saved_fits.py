@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 if TYPE_CHECKING:
+    from gp4c.data.timeaxis import TimeAxis
     from gp4c.estimators.base import PanelEstimator
 
 FitArgument: TypeAlias = Annotated[
@@ -74,17 +75,27 @@ def time_of(model: PanelEstimator, text: str, option: str) -> float:
     return number
 
 
-def shown(model: PanelEstimator, time: float) -> str:
+def shown(axis: TimeAxis, time: float) -> str:
     """A time in messages: a number, and its date where the data had dates."""
-    from gp4c.data.timeaxis import TimeAxis
-
-    date = TimeAxis.of(model).date(time)
+    date = axis.date(time)
     return f"{time:.6g}" if date is None else f"{time:.6g} ({date})"
 
 
-def check_order(model: PanelEstimator, start: float, stop: float) -> None:
-    """Refuse a window that does not run forwards."""
-    if not start < stop:
+def check_order(
+    axis: TimeAxis, start: float, stop: float, begin: str | None = "--from", end: str = "--to"
+) -> None:
+    """Refuse a window that does not run forwards.
+
+    `begin` and `end` are the options that gave it; `begin` is None where it starts at the end of
+    the data.
+    """
+    if start < stop:
+        return
+    if begin is None:
         raise typer.BadParameter(
-            f"--from must be before --to; they are {shown(model, start)} and {shown(model, stop)}"
+            f"{end} must be after the data, which end at {shown(axis, start)}; it is "
+            f"{shown(axis, stop)}"
         )
+    raise typer.BadParameter(
+        f"{begin} must be before {end}; they are {shown(axis, start)} and {shown(axis, stop)}"
+    )

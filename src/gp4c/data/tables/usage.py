@@ -101,20 +101,21 @@ def warn_of_the_other_kind(
     """Say that a column of exposure looks like usage, or one of usage like exposure.
 
     Hours run grow in proportion to the length of the interval: their rank correlation with it is
-    high, and values per length vary less than the values. Units at risk stay as they are while the
+    high, and values per length vary less than the values. It is enough that they do so within
+    subjects, since some machines run longer than others. Units at risk stay as they are while the
     lengths of a subject's intervals vary.
     """
     used = values > 0
-    size, span = np.log(values[used]), np.log(length[used])
+    size, span, index = np.log(values[used]), np.log(length[used]), index[used]
     if len(size) < _ROWS or span.std() < _VARIED:
         return
     if is_usage:
-        if _within(size, index[used]) < _STEADY and _within(span, index[used]) > _VARIED:
+        if _within(size, index) < _STEADY and _within(span, index) > _VARIED:
             _warn(
                 f"the usage in {name!r} does not grow with the length of the intervals, as use in "
                 f"an interval does; if it is the units at risk, pass exposure={name!r}"
             )
-    elif _rank_correlation(size, span) > _GROWS and (size - span).std() < size.std():
+    elif _grows(size, span) or _grows(_centred(size, index), _centred(span, index)):
         _warn(
             f"the exposure in {name!r} grows with the length of the intervals, as hours run do, "
             "and it is multiplied by the length again; if it is the amount of use in the interval, "
@@ -124,6 +125,23 @@ def warn_of_the_other_kind(
 
 def _warn(message: str) -> None:
     warnings.warn(message, GP4CWarning, stacklevel=7)
+
+
+def _grows(size: FloatArray, span: FloatArray) -> bool:
+    """Whether values grow in proportion to lengths, both as logarithms."""
+    return (
+        len(size) >= _ROWS
+        and bool(span.std() >= _VARIED)
+        and _rank_correlation(size, span) > _GROWS
+        and bool((size - span).std() < size.std())
+    )
+
+
+def _centred(values: FloatArray, index: IndexArray) -> FloatArray:
+    """Deviations from the means of subjects, of those with three rows or more."""
+    number = np.bincount(index)
+    mean = np.bincount(index, values) / np.maximum(number, 1)
+    return np.asarray((values - mean[index])[number[index] > 2])
 
 
 def _within(values: FloatArray, index: IndexArray) -> float:

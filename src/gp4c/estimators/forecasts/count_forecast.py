@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.forecasts.fleet_inputs import (
     NewUnits,
     addition_words,
@@ -31,18 +32,24 @@ from gp4c.estimators.forecasts.forecast_inputs import (
     is_sum,
     known_subjects,
     seed_of,
-    windows,
 )
 from gp4c.estimators.forecasts.forecast_layout import (
     Layout,
     Step,
-    consecutive,
     layout,
-    until_end_of_service,
+    while_in_service,
     with_new_units,
 )
 from gp4c.estimators.forecasts.forecast_result import Forecast
-from gp4c.estimators.forecasts.forecast_words import exposure_words, how_it_goes_on, note_of
+from gp4c.estimators.forecasts.forecast_windows import Windows
+from gp4c.estimators.forecasts.forecast_words import (
+    exposure_words,
+    how_it_goes_on,
+    note_of,
+    past_words,
+)
+from gp4c.estimators.forecasts.own_calendar import age_words, at_ages
+from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -88,12 +95,14 @@ def forecast(
         that the interval leaves out how uncertain the curve is (the note says so).
     start, stop : float or date, or array of them
         One window, or several of which the joint distribution is wanted: of the future, the
-        past, or across the end of the observation window. Dates if the data had dates.
+        past, or across the end of the observation window. Dates if the data had dates. Where time
+        is counted from entry, dates take every known subject at its own age, and numbers take all
+        at the same.
     subjects : None, "active", "all", label or list of labels
         None: a new subject like those of the fit. Labels of the fitted panel: those subjects,
         given what was seen of them. "all": the sum over all of them; "active": over those in
         service, each until it goes out of service. By default "active" where the data say that
-        somebody went out of service, else None.
+        somebody went out of service, or times since entry are asked about by date; else None.
 
         A list of subjects with one window: that window for each. With as many windows: pairs, the
         first window for the first subject and so on. A subject named for several windows has one
@@ -174,31 +183,42 @@ def planned(
 ) -> Planned:
     """What a forecast must draw; the options are those of :func:`forecast`."""
     check_forecast(model, level, beyond, n_draws)
-    times = _Windows.of(model, start, stop, every)
-    going_on = how_it_goes_on(model, times.start, times.stop, beyond)
-    who = _Who.of(model, subjects, history, covariates, times.begin)
+    times = Windows.of(model, start, stop, every)
+    who = _Who.of(model, subjects, history, covariates, times)
     given = given_usage(model, exposure, usage)
     units = _units(model, given, who)
     plan = _plan(model, times, who, units, each)
-    new = _additions(model, new_units, at, times.begin, who.is_sum and not each)
+    new = _additions(times, new_units, at, who.is_sum and not each)
     if new is not None:
         plan = _with_additions(plan, times, units, who, new)
     size = n_draws or int(np.clip(_ALL_DRAWS // plan.asked.n_cells, _FEWEST_DRAWS, FORECAST_DRAWS))
+    begin, end = times.start, times.stop
+    if times.own is not None:
+        begin, end = plan.asked.start, plan.asked.stop
+    going_on = how_it_goes_on(model, begin, end, beyond)
     once, plan = _each_once(who, plan)
     counts = model._joint_counts(once.known, once.covariates_with(new), going_on.way, once.own)
     words = (
-        service_words(who.everybody, times.begin, float(times.stop.max()), who.active),
-        "" if new is None else addition_words(model, new),
+        service_words(
+            who.everybody, times.begin, float(times.stop.max()), who.active,
+            times.since(who.everybody),
+        ),
+        age_words(model, who.known, plan.asked, times.own is not None),
+        "" if new is None else addition_words(times.axis, new),
         model.new_subject_words() if who.known is None or new is not None else "",
         usage_words(model, given, units, who.known is None),
         exposure_words(model, given, units, who.known is None),
         covariate_words(covariates) if who.known is not None else "",
-    )
+    )  # fmt: skip
+    past = past_words(
+        who.known, times.begin, model.window_[1], times.axis, times.since(who.known)
+    )  # fmt: skip
     return Planned(
         model, times.start, times.stop, level, plan, counts, size, seed_of(model, random_state),
         subjects=who.named(each),
         n_subjects=who.n_subjects + (0 if new is None else new.total),
-        note=note_of(model, who.known, times.start, times.stop, going_on, _joined(words)),
+        note=note_of(model, past, begin, end, going_on, _joined(words)),
+        axis=times.axis,
     )  # fmt: skip
 
 
@@ -217,6 +237,7 @@ class Planned:
     subjects: str | list[Any] | None
     n_subjects: int
     note: str
+    axis: TimeAxis
 
     def answer(self, mean: Floats, draws: NDArray[np.int64]) -> Forecast:
         """The forecast with its means (cells,) and draws (cells, size)."""
@@ -230,37 +251,10 @@ class Planned:
             subjects=self.subjects,
             n_subjects=self.n_subjects,
             note=self.note,
-            time_unit=self.model.time_unit_,
-            time_origin=self.model.time_origin_,
+            time_unit=self.axis.unit,
+            time_origin=None if self.axis.origin is None else str(self.axis.origin),
             pairs=self.plan.pairs,
         )
-
-
-@dataclass(frozen=True)
-class _Windows:
-    """The windows asked for, and whether an array of them was."""
-
-    start: Floats
-    stop: Floats
-    several: bool
-    divided: bool = False
-
-    @classmethod
-    def of(
-        cls, model: PanelEstimator, start: ArrayLike, stop: ArrayLike, every: Step | None
-    ) -> _Windows:
-        first, last = windows(model, start, stop)
-        if every is None:
-            return cls(first, last, np.ndim(start) > 0 or np.ndim(stop) > 0)
-        if len(first) > 1:
-            raise ValueError("every= divides one window; start and stop must be single times")
-        first, last = consecutive(model, float(first[0]), float(last[0]), every)
-        return cls(first, last, several=True, divided=True)
-
-    @property
-    def begin(self) -> float:
-        """When the first of them begins."""
-        return float(self.start.min())
 
 
 @dataclass(frozen=True)
@@ -280,13 +274,18 @@ class _Who:
         subjects: Any,
         history: PanelCounts | None,
         covariates: Mapping[str, object] | None,
-        begin: float,
+        times: Windows,
     ) -> _Who:
         if isinstance(subjects, str) and subjects == "auto":
             subjects = default_subjects(model, history)
+            subjects = "active" if subjects is None and times.own is not None else subjects
+        if subjects is None and times.own is not None:
+            raise PanelDataError(
+                "times of a new subject are counted from its entry: give numbers, not dates"
+            )
         everybody = known = known_subjects(model, subjects, history)
         if known is not None and is_sum(subjects) and subjects == "active":
-            known = in_service(known, begin)
+            known = in_service(known, times.begin, times.since(known))
         own = z = covariate_rows(model, known, history, covariates)
         if known is not None and covariates is not None:
             z = changed_covariates(model, known, history, covariates)
@@ -329,7 +328,7 @@ def _units(model: PanelEstimator, given: ArrayLike | str | None, who: _Who) -> F
     return exposures(model, given, who.known, who.own)
 
 
-def _plan(model: PanelEstimator, times: _Windows, who: _Who, units: Floats, each: bool) -> Layout:
+def _plan(model: PanelEstimator, times: Windows, who: _Who, units: Floats, each: bool) -> Layout:
     """Pairs of subjects and windows; those in service are counted until they leave."""
     if who.covariates is not None and model.coefficients_ is not None:
         units = units * np.exp(model.coefficients_.log_factor(who.covariates))
@@ -340,9 +339,10 @@ def _plan(model: PanelEstimator, times: _Windows, who: _Who, units: Floats, each
     )  # fmt: skip
     if who.known is None:
         return replace(plan, asked=replace(plan.asked, n_new=1))
-    if who.active:
-        return replace(plan, asked=until_end_of_service(plan.asked, who.known))
-    return plan
+    asked = plan.asked
+    if times.own is not None:
+        asked = at_ages(asked, times.own.entries(who.known))
+    return replace(plan, asked=while_in_service(asked, who.known) if who.active else asked)
 
 
 def _each_once(who: _Who, plan: Layout) -> tuple[_Who, Layout]:
@@ -359,11 +359,9 @@ def _each_once(who: _Who, plan: Layout) -> tuple[_Who, Layout]:
     return once, replace(plan, asked=asked)
 
 
-def _additions(
-    model: PanelEstimator, number: ArrayLike, at: Any, start: float, total: bool
-) -> NewUnits | None:
+def _additions(times: Windows, number: ArrayLike, at: Any, total: bool) -> NewUnits | None:
     """Planned additions, if there are any."""
-    found = planned_units(model, number, at, start)
+    found = planned_units(times.axis, number, at, times.begin)
     if not found.total:
         return None
     if not total:
@@ -372,13 +370,16 @@ def _additions(
 
 
 def _with_additions(
-    plan: Layout, times: _Windows, units: Floats, who: _Who, new: NewUnits
+    plan: Layout, times: Windows, units: Floats, who: _Who, new: NewUnits
 ) -> Layout:
     """Add new subjects of average covariates at the average exposure of the others."""
     asked = with_new_units(
         plan.asked, who.n_subjects, (times.start, times.stop), (new.number, new.at),
         float(units.mean()),
     )  # fmt: skip
+    if times.own is not None:
+        entry = np.repeat(new.at, new.number.astype(np.intp))
+        asked = at_ages(asked, np.concatenate([np.zeros(who.n_subjects), entry]))
     return replace(plan, asked=asked)
 
 

@@ -30,9 +30,11 @@ def default_subjects(model: PanelEstimator, history: Any) -> str | None:
     return "active" if known else None
 
 
-def in_service(known: SubjectHistories, start: float) -> SubjectHistories:
-    """Subjects that are in service after a time."""
-    gone = known.end <= start
+def in_service(
+    known: SubjectHistories, start: float, since: Floats | float = 0.0
+) -> SubjectHistories:
+    """Subjects that are in service after a time; their own times begin at `since`."""
+    gone = known.end + since <= start
     if gone.all():
         raise PanelDataError(
             f"all {len(gone)} subjects are out of service by {few_digits(start)}; "
@@ -85,14 +87,18 @@ class NewUnits:
         return int(self.number.sum())
 
 
-def planned_units(model: PanelEstimator, number: ArrayLike, at: Any, start: float) -> NewUnits:
+def planned_units(axis: TimeAxis, number: ArrayLike, at: Any, start: float) -> NewUnits:
     """Read planned additions; without a time they are there from the start."""
     many = np.atleast_1d(np.asarray(number, dtype=np.float64))
-    when = np.atleast_1d(TimeAxis.of(model).numbers(start if at is None else at))
+    when = np.atleast_1d(axis.numbers(start if at is None else at))
     if many.ndim > 1 or when.ndim > 1 or len(many) != len(when) or not np.isfinite(when).all():
         raise PanelDataError(
             f"new_units= and at= are one number and one time, or as many of each; found {number!r} "
             f"and {at!r}"
+        )
+    if at is not None and not many.any():
+        raise PanelDataError(
+            f"at= says when new units enter, and new_units= says how many; found at={at!r} alone"
         )
     if np.any(many < 0) or np.any(many != np.floor(many)):
         raise PanelDataError(f"new_units must be whole numbers of units; found {number!r}")
@@ -114,13 +120,25 @@ def usage_words(model: PanelEstimator, asked: Any, units: Floats, is_new: bool) 
 
 
 def service_words(
-    everybody: SubjectHistories | None, start: float, stop: float, active: bool
+    everybody: SubjectHistories | None,
+    start: float,
+    stop: float,
+    active: bool,
+    since: Floats | float = 0.0,
 ) -> str:
     """How many subjects are out of service, and whether they count."""
-    if everybody is None or not np.isfinite(everybody.end).any():
+    if everybody is None:
         return ""
-    gone, n = int((everybody.end <= start).sum()), len(everybody.subjects)
-    leaving = int(((everybody.end > start) & (everybody.end < stop)).sum())
+    late = int((everybody.first_seen + since > start).sum()) if active else 0
+    entering = (
+        f"{plural(late, 'subject')} {_was(late)} first seen after the window begins, and "
+        f"{'counts' if late == 1 else 'count'} from then on." if late else ""
+    )  # fmt: skip
+    end = everybody.end + since
+    if not np.isfinite(end).any():
+        return entering
+    gone, n = int((end <= start).sum()), len(everybody.subjects)
+    leaving = int(((end > start) & (end < stop)).sum())
     if not active:
         return (
             f"{gone} of {plural(n, 'subject')} {_are(gone)} out of service and counted all the "
@@ -130,7 +148,7 @@ def service_words(
     text += 'out of service and not counted (subjects="all" counts them).'
     if leaving:
         text += f" {leaving} {'goes' if leaving == 1 else 'go'} out of service on the way."
-    return text
+    return f"{text} {entering}".strip()
 
 
 def covariate_words(covariates: Mapping[str, Any] | None) -> str:
@@ -140,9 +158,8 @@ def covariate_words(covariates: Mapping[str, Any] | None) -> str:
     return f"Covariates are as given: {', '.join(f'{k}={v}' for k, v in covariates.items())}."
 
 
-def addition_words(model: PanelEstimator, new: NewUnits) -> str:
+def addition_words(axis: TimeAxis, new: NewUnits) -> str:
     """Which units were added."""
-    axis = TimeAxis.of(model)
     parts = [
         f"{int(n)} from {axis.date(t) or few_digits(t)} on"
         for n, t in zip(new.number, new.at, strict=True)
@@ -152,3 +169,7 @@ def addition_words(model: PanelEstimator, new: NewUnits) -> str:
 
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
+
+
+def _was(number: int) -> str:
+    return "was" if number == 1 else "were"

@@ -38,9 +38,8 @@ def check_forecast(model: PanelEstimator, level: float, beyond: str, n_draws: in
         raise ValueError(f"n_draws must be at least 1, not {n_draws!r}")
 
 
-def windows(model: PanelEstimator, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
-    """Start and stop of the windows as arrays of one length; dates on the axis of the fit."""
-    axis = TimeAxis.of(model)
+def windows(axis: TimeAxis, start: ArrayLike, stop: ArrayLike) -> tuple[Floats, Floats]:
+    """Start and stop of the windows as arrays of one length, on an axis."""
     first, last = axis.numbers(start), axis.numbers(stop)
     if first.ndim > 1 or last.ndim > 1:
         raise ValueError("start and stop must be numbers or one-dimensional arrays")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,6 @@ from gp4c.data.timeaxis import MICROSECONDS, TimeAxis, as_moment
 from gp4c.estimators.forecasts.joint_counts import Asked
 from gp4c.exceptions import PanelDataError
 
-if TYPE_CHECKING:
-    from gp4c.estimators.base import PanelEstimator
-
 Floats = NDArray[np.float64]
 Step: TypeAlias = float | int | str
 
@@ -25,28 +22,25 @@ _MOST = 10_000
 _PERIODS = ("day", "week", "month", "quarter", "year")
 
 
-def consecutive(
-    model: PanelEstimator, start: float, stop: float, every: Step
-) -> tuple[Floats, Floats]:
+def consecutive(axis: TimeAxis, start: float, stop: float, every: Step) -> tuple[Floats, Floats]:
     """Windows one after the other from start to stop, the last one shorter if need be.
 
     Parameters
     ----------
-    model : fitted estimator
-        Its axis of time.
+    axis : TimeAxis
     start, stop : float
     every : number or str
         A length of time in the unit of the data; or "day", "week", "month", "quarter" or "year",
         by the calendar where the data had dates.
     """
-    edges = _calendar(model, start, stop, every) if isinstance(every, str) else None
-    ends = np.append(_even(model, start, stop, every) if edges is None else edges, stop)
+    edges = _calendar(axis, start, stop, every) if isinstance(every, str) else None
+    ends = np.append(_even(axis, start, stop, every) if edges is None else edges, stop)
     return ends[:-1], ends[1:]
 
 
-def _even(model: PanelEstimator, start: float, stop: float, every: Step) -> Floats:
+def _even(axis: TimeAxis, start: float, stop: float, every: Step) -> Floats:
     """First times of windows of one length."""
-    step = _length(model, every)
+    step = _length(axis, every)
     if (stop - start) / step > _MOST:
         raise PanelDataError(
             f"every={every!r} gives more than {_MOST:,} windows from {start:g} to {stop:g}"
@@ -54,28 +48,28 @@ def _even(model: PanelEstimator, start: float, stop: float, every: Step) -> Floa
     return np.asarray(start + step * np.arange(int(np.ceil((stop - start) / step - 1e-9))))
 
 
-def _length(model: PanelEstimator, every: Step) -> float:
+def _length(axis: TimeAxis, every: Step) -> float:
     """The step in the unit of the data."""
     if not isinstance(every, str):
         if not (np.isfinite(every) and every > 0):
             raise PanelDataError(f"every must be a positive length of time; found {every!r}")
         return float(every)
     name = every.rstrip("s")
-    if name not in _PERIODS or model.time_unit_ not in MICROSECONDS:
+    if name not in _PERIODS or axis.unit not in MICROSECONDS:
         raise PanelDataError(
             f"every must be a number, or one of {', '.join(_PERIODS)} where the data have a known "
             f"unit of time; found {every!r}"
         )
     per_month = MICROSECONDS["months"]
     sizes = {"quarter": 3 * per_month, "month": per_month}
-    return sizes.get(name, MICROSECONDS.get(f"{name}s", 0.0)) / MICROSECONDS[model.time_unit_]
+    return sizes.get(name, MICROSECONDS.get(f"{name}s", 0.0)) / MICROSECONDS[axis.unit]
 
 
-def _calendar(model: PanelEstimator, start: float, stop: float, every: str) -> Floats | None:
+def _calendar(axis: TimeAxis, start: float, stop: float, every: str) -> Floats | None:
     """First times of the windows by the calendar; None without dates, or where lengths agree."""
     import pandas as pd
 
-    axis, name = TimeAxis.of(model), every.rstrip("s")
+    name = every.rstrip("s")
     months = {"month": 1, "quarter": 3, "year": 12}.get(name)
     if axis.origin is None or months is None or axis.unit is None:
         return None
@@ -151,11 +145,12 @@ def layout(
     return Layout(asked, by_window if one or total else (n_subjects, *by_window))
 
 
-def until_end_of_service(asked: Asked, known: SubjectHistories) -> Asked:
-    """Windows of known subjects that end when these go out of service."""
+def while_in_service(asked: Asked, known: SubjectHistories) -> Asked:
+    """Windows of known subjects from when these were first seen until they go out of service."""
+    start = np.clip(known.first_seen[asked.subject], asked.start, asked.stop)
     end = known.end[asked.subject]
-    stop = np.where(np.isnan(end), asked.stop, np.clip(end, asked.start, asked.stop))
-    return replace(asked, stop=stop)
+    stop = np.where(np.isnan(end), asked.stop, np.clip(end, start, asked.stop))
+    return replace(asked, start=start, stop=stop)
 
 
 def with_new_units(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
+#: share of a unit of time by which rounding may move a date
+_ROUNDED = 1e-6
 #: what the ways are called
 _NAMES = {PRIOR: "a return to the level", HOLD: "a held rate", TREND: "the trend"}
 
@@ -50,17 +52,18 @@ def exposure_words(
 
 
 def note_of(
-    model: PanelEstimator, known: SubjectHistories | None, start: Floats, stop: Floats,
-    beyond: Continuation, exposure: str = "",
+    model: PanelEstimator, past: str, start: Floats, stop: Floats, beyond: Continuation,
+    exposure: str = "",
 ) -> str:  # fmt: skip
     """Say what a forecast leaves out, what of it is past, and how the curve goes on.
 
     Parameters
     ----------
     model : fitted estimator
-    known : SubjectHistories or None
-        The subjects asked for; None for a new one.
+    past : str
+        What :func:`past_words` says.
     start, stop : (W,) arrays
+        On the clock of the curve.
     beyond : Continuation
     exposure : str
         What :func:`exposure_words` says.
@@ -70,25 +73,20 @@ def note_of(
     str
         Empty if there is nothing to say.
     """
-    said = _sentences(model, known, start, stop, beyond)
+    said = _sentences(model, past, start, stop, beyond)
     return " ".join([exposure, *said] if exposure else said)
 
 
 def _sentences(
     model: PanelEstimator,
-    known: SubjectHistories | None,
+    past: str,
     start: Floats,
     stop: Floats,
     beyond: Continuation,
 ) -> Iterator[str]:
     axis, (low, high) = TimeAxis.of(model), model.window_
-    end = _seen_until(known, high)
-    # time since entry begins anew with a new subject; the calendar does not
-    if (known is not None or axis.origin is not None) and start.min() < end:
-        yield (
-            f"The window begins before the end of what was observed, {_moment(end, axis)}: up to "
-            "there it is a repetition of the past, not a forecast of the future."
-        )
+    if past:
+        yield past
     plugged_in = not isinstance(model, GaussianProcessModel)
     if plugged_in:
         yield model.curve_words()
@@ -102,6 +100,29 @@ def _sentences(
         yield f"Beyond the observation window {observed} the rate {way}"
         if beyond.scores:
             yield _why(beyond)
+
+
+def past_words(
+    known: SubjectHistories | None,
+    begin: float,
+    end: float,
+    axis: TimeAxis,
+    since: Floats | float = 0.0,
+) -> str:
+    """Say that a window begins before the end of what was observed.
+
+    `end` is that of the observation window; subjects' own times begin at `since` on the axis.
+    """
+    if known is not None and len(known.span_stop):
+        own = np.broadcast_to(since, (len(known.subjects),))
+        end = float((known.span_stop + own[known.span_subject]).max())
+    # time since entry begins anew with a new subject; the calendar does not
+    if (known is None and axis.origin is None) or begin >= end - _ROUNDED:
+        return ""
+    return (
+        f"The window begins before the end of what was observed, {_moment(end, axis)}: up to "
+        "there it is a repetition of the past, not a forecast of the future."
+    )
 
 
 def how_it_goes_on(model: PanelEstimator, start: Floats, stop: Floats, beyond: str) -> Continuation:
@@ -146,11 +167,6 @@ def _going_on(model: GaussianProcessModel, stop: Floats, beyond: str) -> str:
         f'{_long_run(model):.3g} {each}, within about {within}; beyond="hold" keeps it at '
         "its last value."
     )
-
-
-def _seen_until(known: SubjectHistories | None, end: float) -> float:
-    """When the observation of the subjects ended; the window's end where that is not known."""
-    return end if known is None or not len(known.span_stop) else float(known.span_stop.max())
 
 
 def _moment(time: float, axis: TimeAxis) -> str:

@@ -52,7 +52,8 @@ def _totals(found: Backtest, ax: Axes) -> Axes:
     labels = [axis.date(t) or number(t, 4) for t in rows["origin"]]
     ax.set_xticks(np.arange(len(rows)), labels, rotation=30, ha="right")
     unit = "" if axis.origin is not None or not axis.unit else f" ({axis.unit})"
-    plain_axes(ax, f"forecast made at{safe(unit)}", f"events in the next {found.horizon:g}")
+    ahead = f"{found.horizon:g}" + (f" {axis.unit}" if axis.unit else "")
+    plain_axes(ax, f"forecast made at{safe(unit)}", f"events in the next {safe(ahead)}")
     ax.set_ylim(bottom=0)
     legend(ax)
     return ax

@@ -219,7 +219,7 @@ class Report:
         unit, (start, end) = self.first.time_unit_, self.first.window_
         span = f"{point(start)} to {moment(end, unit)}"
         if self.first.time_origin_ is not None:
-            span += f" ({_window_words(start, end, self.first)})"
+            span += f" ({_window_words(start, end, TimeAxis.of(self.first))})"
         data = self.first.data_summary_ if len(self.models) == 1 else None
         sizes = self.panel or data
         lead = span
@@ -323,13 +323,13 @@ class Report:
             median = forecast.quantile(0.5)
             fans.append((name, *figures.from_zero(forecast.start[0], times, median, bands)))
             low, high = (int(np.atleast_1d(edge)[-1]) for edge in bands[self.level])
-            end = _window_words(float(forecast.start[-1]), float(times[-1]), self.first)
+            axis = TimeAxis(forecast.time_unit, forecast.time_origin)
+            end = _window_words(float(forecast.start[-1]), float(times[-1]), axis)
             whose = f"{name}, in service" if forecast.subjects == "active" else name
             mean = estimate(float(np.atleast_1d(forecast.mean)[-1]))
             rows.append([whose, end, mean, f"{low} to {high}"])
         names, times_of, medians, bands_of = zip(*fans, strict=True)
-        axis = TimeAxis.of(self.first).words
-        self.figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
+        self.figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis.words)
         header = ["", "window", "expected events", f"{percent(self.level)} interval"]
         yield table("Number of events to come, all subjects together", header, rows)
         yield plot(
@@ -417,9 +417,8 @@ def _size(source: PanelCounts | Mapping[str, float], key: str) -> int:
     return int(source[key] if isinstance(source, Mapping) else getattr(source, key))
 
 
-def _window_words(start: float, stop: float, model: PanelEstimator) -> str:
+def _window_words(start: float, stop: float, axis: TimeAxis) -> str:
     """A window in numbers, or in dates where the data had dates."""
-    axis = TimeAxis.of(model)
     return f"{axis.date(start) or point(start)} to {axis.date(stop) or point(stop)}"
 
 

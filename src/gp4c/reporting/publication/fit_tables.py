@@ -111,8 +111,9 @@ def _events(model: PanelEstimator, level: float) -> Iterator[Estimate]:
 
 def _shape(model: PanelEstimator, level: float) -> Iterator[Estimate]:
     section = "Shape of the curve"
-    for name, _, value, low, high in model.curve_parameters(level):
-        yield Estimate(section, name, value, (low, high))
+    for name, _, counted, value, low, high in model.curve_parameters(level):
+        title = f"{name} ({counted})" if counted else name
+        yield Estimate(section, title, value, (low, high))
     if isinstance(model, GaussianProcessModel):
         unit = f" ({model.time_unit_})" if model.time_unit_ else ""
         limits = length_scale_range(model, level)

@@ -1,5 +1,6 @@
 """Growth models against SurPyval, SciPy on the raw formula, and simulated truth."""
 
+import re
 import warnings
 
 import numpy as np
@@ -286,6 +287,29 @@ def test_summary_names_the_classical_parameters():
     assert "shape β" in text
     assert "MTBF now" in text
     assert "slope γ" in str(LogLinear().fit(fleet(3, variance=0, phi=0, n=12)).summary())
+
+
+def test_parameters_carry_the_unit_of_time_or_of_usage():
+    frame = fleet(3, variance=0, phi=0, n=12).to_frame()
+    frame["hours"] = 50.0 * (frame["stop"] - frame["start"])
+    words = {}
+    for usage in (None, "hours"):
+        panel = gp4c.PanelCounts.from_frame(
+            frame.drop(columns="exposure", errors="ignore"), usage=usage, time_unit="months"
+        )
+        power, line = PowerLaw().fit(panel), LogLinear().fit(panel)
+        words[usage] = " ".join(str(power.summary()).split()), " ".join(str(line.summary()).split())
+        assert f"{power.mtbf_:.2f}".startswith(words[usage][0].split("MTBF now ")[1][:3])
+    power, line = words[None]
+    assert re.search(r"scale η [\d.]+ months \(95% .*? one event is expected MTBF", power)
+    assert re.search(r"MTBF now [\d.]+ months \(95%", power)
+    assert re.search(r"slope γ [\d.-]+ per month \(95%", line)
+    assert re.search(r"rate at time 0 [\d.]+ per month \(95%", line)
+    power, line = words["hours"]
+    assert re.search(r"one event is expected at 1 hour of usage per month MTBF", power)
+    assert re.search(r"MTBF now [\d.]+ hours of usage \(95%", power)
+    assert re.search(r"rate at time 0 [\d.]+ per hour of usage \(95%", line)
+    assert "MTBF now (hours of usage)" in str(PowerLaw().fit(panel).table())
 
 
 def test_data_that_say_nothing_are_refused():

@@ -115,6 +115,15 @@ def test_hours_given_as_exposure_are_noticed():
         gp4c.PanelCounts.from_frame(machines(), exposure="hours", **NAMES)
 
 
+def test_hours_are_noticed_where_machines_run_for_very_different_times():
+    """Among all rows hours hardly follow the length of the interval; within machines they do."""
+    table = machines()
+    table["hours"] *= np.exp(np.random.default_rng(1).normal(0, 2, 40))[table["id"]]
+    assert np.corrcoef(table["to"] - table["from"], table["hours"])[0, 1] < 0.4
+    with pytest.warns(GP4CWarning, match="pass usage='hours'"):
+        gp4c.PanelCounts.from_frame(table, exposure="hours", **NAMES)
+
+
 def test_units_given_as_usage_are_noticed():
     table = machines().assign(units=lambda f: f["id"] % 5 + 1)
     with pytest.warns(GP4CWarning, match="'units' does not grow .* pass exposure='units'"):

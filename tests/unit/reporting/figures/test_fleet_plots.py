@@ -61,9 +61,12 @@ def test_the_funnel_marks_the_worst(model):
 
 
 def test_backtests_show_what_came(model):
-    panel = gp4c.simulate_panel(0.2, window=(0, 24), n_subjects=30, random_state=1)[0]
+    panel = gp4c.simulate_panel(
+        0.2, window=(0, 24), n_subjects=30, time_unit="months", random_state=1
+    )[0]
     found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=6, n_origins=2)
     ax = found.plot()
+    assert ax.get_ylabel() == "events in the next 6 months"
     table = found.to_frame().query("of == 'total' and model == 'HomogeneousPoisson'")
     came = next(line for line in ax.lines if line.get_marker() == "_")
     assert came.get_ydata().tolist() == table["events"].tolist()

@@ -99,15 +99,15 @@ class FactorModel(GaussianProcessModel):
         value, low, high = self._trend_ends(level)
         return TrendEstimate(found[0].symbol, float(value), float(low), float(high))
 
-    def curve_parameters(self, level: float) -> list[tuple[str, str, float, float, float]]:
+    def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
         """The coefficient of the trend and the size of the season, for summaries."""
         found, rows = self._trend_part(), []
         if found is not None:
-            rows.append((found[0].title, self.trend_ or "", *self.trend_estimate(level)[1:]))
+            rows.append((found[0].title, self.trend_ or "", "", *self.trend_estimate(level)[1:]))
         if self._season_part() is not None:
             value, low, high = map(float, self._season_size(level))
             words = f"the highest rate of the cycle over the lowest; {self.season_}"
-            rows.append(("season", words, value, low, high))
+            rows.append(("season", words, "", value, low, high))
         return rows
 
     def _season_size(self, level: float) -> Floats:
