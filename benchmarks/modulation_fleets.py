@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from provenance import source_hash
+from provenance import is_current, stamp
 
 import gp4c
 
@@ -112,9 +112,8 @@ def _quantiles(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
 def main(n_fleets: int = N_FLEETS) -> None:
     """Run what is missing, and hold the summary against its limits."""
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    source = source_hash()
-    if known.get("source") != source:
-        known = {"source": source, "fleets": {}}
+    if not is_current(known):
+        known = {**stamp(), "fleets": {}}
     for seed in range(n_fleets):
         if str(seed) not in known["fleets"]:
             known["fleets"][str(seed)] = {
