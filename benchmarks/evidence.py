@@ -151,30 +151,48 @@ def _says(quoted: str, value: float) -> bool:
 # -- the list and the renewal --------------------------------------------------------------------
 
 
-def table() -> list[tuple[str, str, str, str, str]]:
-    """A row for each result: name, state, date, command, pages that quote it."""
-    where = {page: set(names) for page, names in MADE.items()}
-    for page in pages():
-        for quote in quotes(page):
-            where.setdefault(str(page.relative_to(ROOT)), set()).update(quote.names)
+def result_rows() -> list[tuple[str, ...]]:
+    """A row for each result."""
     rows = []
     for result in results():
-        date = str(result.content().get("date", ""))
-        on = ", ".join(page for page, names in where.items() if result.name in names)
-        rows.append((result.name, result.state(), date, result.command, on))
+        found = result.content()
+        made = (str(found.get("date", "")), str(found.get("source", ""))[:8])
+        rows.append((result.name, result.state(), *made, result.command))
+    return rows
+
+
+def page_rows() -> list[tuple[str, ...]]:
+    """A row for each page and the results that it quotes."""
+    states = {result.name: result.state() for result in results()}
+    rows = []
+    for page in pages():
+        name = str(page.relative_to(ROOT))
+        parts = [(quote.names, quoted_numbers(quote.text)) for quote in quotes(page)]
+        for names, numbers in parts:
+            shown = ", ".join(f"{one} ({states[one]})" for one in names)
+            rows.append((name, str(len(numbers)), shown))
+        if name in MADE:
+            shown = ", ".join(f"{one} ({states[one]})" for one in MADE[name])
+            rows.append((name, "tables", shown))
     return rows
 
 
 def show() -> int:
-    """Print the list; return how many results are not current."""
-    rows = [("result", "state", "made", "command", "quoted on"), *table()]
-    widths = [max(len(row[k]) for row in rows) for k in range(4)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True)]
-        print("  ".join(cells).rstrip())
-    stale = sum(row[1] != "current" for row in rows[1:])
-    print(f"\n{len(rows) - 1} results, {stale} not current.")
+    """Print both lists; return how many results are not current."""
+    print_table(("result", "state", "made", "source", "command"), rows := result_rows())
+    print_table(("page", "figures", "of"), page_rows())
+    stale = sum(row[1] != "current" for row in rows)
+    print(f"{len(rows)} results, {stale} not current.")
     return stale
+
+
+def print_table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
+    """Columns of text, as wide as they need be."""
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    for row in [head, *rows]:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+    print()
 
 
 def renew() -> None:
