@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import io
+import json
 import tokenize
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -75,3 +76,13 @@ def _docstrings(tree: ast.Module) -> Iterator[ast.stmt]:
         is_constant = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if is_constant and isinstance(node.value.value, str):
             yield node
+
+
+def written(found: dict[str, Any]) -> str:
+    """The results as JSON, a line for each data set."""
+    rows = [
+        f'"{name}": {{\n' + ",\n".join(f'"{k}": {json.dumps(v)}' for k, v in some.items()) + "\n}"
+        for name, some in found["sets"].items()
+    ]
+    head = {key: value for key, value in found.items() if key != "sets"}
+    return json.dumps(head, indent=1)[:-2] + ',\n "sets": {\n' + ",\n".join(rows) + "\n}}\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, overload
 
 from gp4c.analysis.comparison import Comparison
 from gp4c.analysis.groups.adjustment import fit_alike
@@ -11,7 +11,9 @@ from gp4c.analysis.groups.centre_ratios import fit_centre_ratios
 from gp4c.analysis.groups.hypotheses import weigh_hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.analysis.groups.regression_ratios import group_formula, with_groups
+from gp4c.analysis.type_comparison import TypeComparison, compare_types
 from gp4c.data.formulas.covariate_rows import complete_rows
+from gp4c.data.types.typed_panel import TypedPanel
 from gp4c.estimators.gp4c import GP4C
 from gp4c.exceptions import PanelDataError
 
@@ -24,6 +26,22 @@ if TYPE_CHECKING:
 MOST_ROWS = 20_000
 
 
+@overload
+def compare(  # type: ignore[overload-overlap]
+    panel: TypedPanel, by: str, model: GaussianProcessModel | None = ..., *,
+    strata: str | None = ..., blocks: str | None = ..., formula: str | None = ...,
+    cluster: str | None = ..., reference: Hashable | None = ..., test: str = ...,
+    weights: str = ..., scores: Mapping[Hashable, float] | None = ..., n_permutations: int = ...,
+    bayes_factor: bool = ..., random_state: int = ..., progress: Callable[[str], None] | None = ...,
+) -> TypeComparison: ...  # fmt: skip
+@overload
+def compare(
+    panel: PanelCounts, by: str, model: GaussianProcessModel | None = ..., *,
+    strata: str | None = ..., blocks: str | None = ..., formula: str | None = ...,
+    cluster: str | None = ..., reference: Hashable | None = ..., test: str = ...,
+    weights: str = ..., scores: Mapping[Hashable, float] | None = ..., n_permutations: int = ...,
+    bayes_factor: bool = ..., random_state: int = ..., progress: Callable[[str], None] | None = ...,
+) -> Comparison: ...  # fmt: skip
 def compare(
     panel: PanelCounts,
     by: str,
@@ -41,12 +59,13 @@ def compare(
     bayes_factor: bool = True,
     random_state: int = 0,
     progress: Callable[[str], None] | None = None,
-) -> Comparison:
+) -> Comparison | TypeComparison:
     """Fit a curve to each group of subjects and compare them.
 
     Parameters
     ----------
     panel : PanelCounts
+        With several types of events each type is compared, and all of them together.
     by : str
         Covariate of the subjects that says which group they are in.
     model : estimator, optional
@@ -90,7 +109,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    Comparison, or TypeComparison of a panel with types
 
     Notes
     -----
@@ -114,13 +133,34 @@ def compare(
     """
     say = progress or (lambda text: None)
     estimator = GP4C() if model is None else model
+    how: dict[str, Any] = {
+        "strata": strata, "blocks": blocks, "reference": reference, "test": test,
+        "weights": weights, "scores": scores, "cluster": cluster,
+        "n_permutations": n_permutations, "random_state": random_state,
+    }  # fmt: skip
     panel, formula = _with_formula(estimator, panel, formula)
-    say("permuting subjects")
-    tested = PanelTest.of(
-        panel, by, strata=strata, blocks=blocks, reference=reference, test=test, weights=weights,
-        scores=scores, formula=formula, cluster=cluster, n_permutations=n_permutations,
-        random_state=random_state,
-    )  # fmt: skip
+
+    def test_of(part: PanelCounts) -> PanelTest:
+        return PanelTest.of(part, by, formula=formula, **how)
+
+    def compared(part: PanelCounts, tell: Callable[[str], None]) -> Comparison:
+        tell("permuting subjects")
+        return _compared(estimator, test_of(part), formula, bayes_factor, tell)
+
+    if isinstance(panel, TypedPanel):
+        return compare_types(
+            panel, by, lambda name, part: compared(part, lambda text: say(f"{name}: {text}")),
+            test_of,
+        )  # fmt: skip
+    return compared(panel, say)
+
+
+def _compared(
+    estimator: GaussianProcessModel, tested: PanelTest, formula: str | None, bayes_factor: bool,
+    say: Callable[[str], None],
+) -> Comparison:  # fmt: skip
+    """Fit the groups of a test."""
+    panel, by = tested.panel, tested.groups.name
     groups, codes, adjustment = tested.groups.levels, tested.groups.codes, tested.adjustment
     shared = None if adjustment is None else adjustment.shared(panel)
     pooled = None
@@ -149,7 +189,7 @@ def compare(
         alone = [fit for fit in fits.values() if isinstance(fit, GP4C)]
         hypotheses = weigh_hypotheses(pooled, alone, panel, codes, adjustment)
     return Comparison(
-        panel, by, groups, fits, pooled, tested, hypotheses, random_state,
+        panel, by, groups, fits, pooled, tested, hypotheses, tested.seed,
         _notes(adjustment, formula, by, refused), regression, centres,
     )  # fmt: skip
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.analysis.comparison_words import summary_lines
 from gp4c.analysis.groups.contrast_answers import (
     Asked,
     ContrastAnswers,
@@ -27,6 +26,7 @@ from gp4c.analysis.groups.holm import holm, holm_levels
 from gp4c.analysis.groups.hypotheses import NAMES, Hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.analysis.groups.regression_ratios import pair_ratios
+from gp4c.analysis.words.comparison_words import summary_lines
 from gp4c.estimators.inputs import check_level
 from gp4c.plain import printable
 

@@ -207,7 +207,7 @@ def check_fit(
     >>> check_fit(gp4c.HomogeneousPoisson(effect="gamma").fit(panel), panel).within.is_bad
     True
     """
-    from gp4c.analysis.fit_words import warnings_about
+    from gp4c.analysis.words.fit_words import warnings_about
 
     if n_bins < 2:
         raise ValueError(f"n_bins must be at least 2, not {n_bins!r}")

@@ -16,7 +16,7 @@ statistic is asymptotically free of nuisance, so the level holds approximately.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -38,9 +38,12 @@ from gp4c.analysis.groups.labellings import (
 )
 
 __all__ = [
+    "LabelledStatistics",
     "PermutationTest",
     "SubjectScores",
+    "combined_test",
     "permutation_test",
+    "permuted_statistics",
     "statistics",
     "subject_scores",
 ]
@@ -86,6 +89,65 @@ class PermutationTest:
     def n_labellings(self) -> int:
         """Different ways to label the subjects within their cells."""
         return n_labellings(self.table)
+
+
+@dataclass(frozen=True)
+class LabelledStatistics:
+    """Statistics of the labelling that was given and of the permuted ones.
+
+    Attributes
+    ----------
+    observed : (J,)
+        One for each part of the test.
+    permuted : (J, P)
+        Random labellings begin with that given.
+    parts : tuple of str
+    exact : bool
+        Whether all labellings were taken.
+    table : (C, G)
+        As in :class:`PermutationTest`.
+    """
+
+    observed: Floats
+    permuted: Floats
+    parts: tuple[str, ...]
+    exact: bool
+    table: NDArray[np.integer] = field(repr=False)
+
+    def test(self) -> PermutationTest:
+        """The test of these statistics."""
+        each = self._shares()
+        if len(self.parts) == 1:
+            return PermutationTest(float(self.observed[0]), float(each[0]), self.exact, self.table)
+        by_name = dict(zip(self.parts, each.tolist(), strict=True))
+        return PermutationTest(*_largest(self.permuted, each), self.exact, self.table, by_name)
+
+    def evidence(self) -> tuple[float, Floats]:
+        """−ln p of the labelling given, and of each of the others, (P,)."""
+        least = -np.log(self._shares().min())
+        every = -np.log(np.min([_tails(row, row) for row in self.permuted], axis=0))
+        if len(self.parts) == 1:
+            return float(least), every
+        return float(-np.log(_tails(every, np.array([least]))[0])), -np.log(_tails(every, every))
+
+    def _shares(self) -> Floats:
+        """p-value of each part by itself."""
+        pairs = zip(self.permuted, self.observed, strict=True)
+        return np.array([_tails(row, one[None])[0] for row, one in pairs])
+
+
+def combined_test(each: Sequence[LabelledStatistics]) -> PermutationTest:
+    r"""Several tests of the same labellings as one, by Fisher's combination of their p-values.
+
+    The statistic is :math:`-2 \sum_e \ln p_e`, with p_e the share of the labellings that reach
+    the statistic of test e. It has the same meaning for every labelling, so that its own
+    permutation p-value is exact, however the tests depend on each other (Pesarin 2001).
+    """
+    pairs = [one.evidence() for one in each]
+    observed = 2.0 * sum(given for given, _ in pairs)
+    permuted = 2.0 * np.sum([every for _, every in pairs], axis=0)
+    p_value = float(_tails(permuted, np.array([observed]))[0])
+    return PermutationTest(float(observed), p_value, each[0].exact, each[0].table)
 
 
 def statistics(
@@ -164,6 +226,25 @@ def permutation_test(
     at_least_poisson : bool
         As in :func:`statistics`.
     """
+    return permuted_statistics(
+        scores, groups, kind=kind, weights=weights, trend=trend, blocks=blocks,
+        at_least_poisson=at_least_poisson, n_permutations=n_permutations, rng=rng,
+    ).test()  # fmt: skip
+
+
+def permuted_statistics(
+    scores: SubjectScores,
+    groups: Indices,
+    *,
+    kind: str = "level",
+    weights: str = "even",
+    trend: Floats | None = None,
+    blocks: Indices | None = None,
+    at_least_poisson: bool = False,
+    n_permutations: int = 9999,
+    rng: np.random.Generator,
+) -> LabelledStatistics:
+    """The statistics behind :func:`permutation_test`, which has the parameters."""
     parts = PARTS if kind == "any" else ("curve",) if kind == "curve" else (_part(weights),)
     cells = scores.strata if blocks is None else crossed(scores.strata, blocks)
     table = cell_table(groups, cells)
@@ -184,13 +265,7 @@ def permutation_test(
     permuted = _permuted(of, groups, cells, n, rng)
     if not exact:
         permuted = np.concatenate([observed[:, None], permuted], axis=1)
-    each = np.array(
-        [_tails(row, one[None])[0] for row, one in zip(permuted, observed, strict=True)]
-    )
-    if kind != "any":
-        return PermutationTest(float(observed[0]), float(each[0]), exact, table)
-    by_name = dict(zip(parts, each.tolist(), strict=True))
-    return PermutationTest(*_largest(permuted, each), exact, table, by_name)
+    return LabelledStatistics(observed, permuted, parts, exact, table)
 
 
 def _largest(permuted: Floats, p_values: Floats) -> tuple[float, float]:

@@ -102,7 +102,7 @@ def _fit_writers(report: Report) -> dict[str, Writer]:
     """The files of ``gp4c fit --out``."""
     from gp4c.reporting.fit_result import FitResult, FittedGroup
 
-    found: Comparison | None = report.comparison
+    found = report.single
     if found is None:
         fitted = [FittedGroup(None, report.panel, report.first)]
     else:
@@ -118,7 +118,7 @@ def _comparison_writers(report: Report) -> dict[str, Writer]:
     """Ratios and pairs of the groups, where there are groups."""
     from gp4c.reporting.csv_tables import write_csv
 
-    found: Comparison | None = report.comparison
+    found = report.single
     if found is None:
         return {}
     return {

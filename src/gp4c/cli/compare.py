@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.type_comparison import TypeComparison
 
 
 @takes_table
@@ -92,7 +93,7 @@ def compare(
         say_written(written)
 
 
-def _text(found: Comparison) -> str:
+def _text(found: Comparison | TypeComparison) -> str:
     """The comparison in words, at most 80 columns."""
     import textwrap
 
@@ -102,17 +103,43 @@ def _text(found: Comparison) -> str:
     )
 
 
-def _json(found: Comparison) -> str:
+def _json(found: Comparison | TypeComparison) -> str:
     import json
+
+    from gp4c.analysis.type_comparison import TypeComparison
+
+    whole = _types_document if isinstance(found, TypeComparison) else _document
+    return json.dumps(whole(found), indent=2, ensure_ascii=False)  # type: ignore[arg-type]
+
+
+def _types_document(found: TypeComparison) -> dict[str, object]:
+    """The tests of all types together and of each, and the comparison in each type."""
+    from gp4c import __version__
+
+    return {
+        "gp4c": __version__,
+        "by": found.by,
+        "groups": [str(group) for group in found.groups],
+        "test": found.test,
+        "statistic": found.together.statistic,
+        "p_value": found.p_value,
+        "exact": found.together.exact,
+        "tests": json_rows(found.tests()),
+        "explanation": found.conclusions(),
+        "types": {name: _document(one) for name, one in found.by_type.items()},
+    }
+
+
+def _document(found: Comparison) -> dict[str, object]:
     import math
 
     from gp4c import __version__
-    from gp4c.analysis.comparison_words import conclusions
     from gp4c.analysis.groups.labellings import log_labellings
+    from gp4c.analysis.words.comparison_words import conclusions
     from gp4c.reporting.fit_result import facts
 
     tested, result = found.tested, found.tested.overall
-    document = {
+    return {
         "gp4c": __version__,
         "by": found.by,
         "groups": [str(group) for group in found.groups],
@@ -138,7 +165,6 @@ def _json(found: Comparison) -> str:
         "explanation": conclusions(found),
         "notes": list(found.notes),
     }
-    return json.dumps(document, indent=2, ensure_ascii=False)
 
 
 def _centres(found: Comparison) -> dict[str, object] | None:
@@ -174,14 +200,39 @@ def _hypotheses(found: Comparison) -> dict[str, object] | None:
 
 def _intervals(found: Comparison) -> list[dict[str, object]] | None:
     """Ratios that the test keeps, by pair; many pairs take long and are left to Python."""
-    from gp4c.analysis.comparison_words import MOST_PAIRS
+    from gp4c.analysis.words.comparison_words import MOST_PAIRS
 
     if len(found.pairs) > MOST_PAIRS:
         return None
     return json_rows(found.intervals())
 
 
-def _writers(found: Comparison, level: float, output: OutputOptions) -> dict[str, Writer]:
+def _writers(
+    found: Comparison | TypeComparison, level: float, output: OutputOptions
+) -> dict[str, Writer]:
+    """Texts, tables and plots; of types of events those of each type, named after it."""
+    from gp4c.analysis.type_comparison import TypeComparison
+    from gp4c.reporting.csv_tables import write_csv
+    from gp4c.reporting.fit_result import file_names
+
+    files: dict[str, Writer] = {
+        "comparison.txt": lambda path: path.write_text(_text(found) + "\n", encoding="utf-8"),
+        "comparison.json": lambda path: path.write_text(_json(found) + "\n", encoding="utf-8"),
+    }
+    if not isinstance(found, TypeComparison):
+        return files | _curve_writers(found, level, output)
+    files["types.csv"] = lambda path: write_csv(found.tests(level), path)
+    files |= output.table_files(types=lambda: found.table(level))
+    names = file_names(list(found.by_type))
+    for name, one in zip(names, found.by_type.values(), strict=True):
+        end = name.removeprefix("fit").removesuffix(".json")
+        for file, write in _curve_writers(one, level, output).items():
+            stem, dot, suffix = file.partition(".")
+            files[f"{stem}{end}{dot}{suffix}"] = write
+    return files
+
+
+def _curve_writers(found: Comparison, level: float, output: OutputOptions) -> dict[str, Writer]:
     """Tables and plots of a comparison."""
     from gp4c.reporting.csv_tables import write_csv
     from gp4c.reporting.figures.observed_numbers import size_with
@@ -191,8 +242,6 @@ def _writers(found: Comparison, level: float, output: OutputOptions) -> dict[str
         return lambda ax: found.plot(ax, what=what, level=level)
 
     files: dict[str, Writer] = {
-        "comparison.txt": lambda path: path.write_text(_text(found) + "\n", encoding="utf-8"),
-        "comparison.json": lambda path: path.write_text(_json(found) + "\n", encoding="utf-8"),
         "ratios.csv": lambda path: write_csv(found.to_frame(level=level), path),
         "pairs.csv": lambda path: write_csv(found.pairwise(), path),
     }

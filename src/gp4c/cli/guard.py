@@ -21,7 +21,7 @@ USER_ERROR = 2
 # arguments of the library that have an option of the same name, where a message advises them
 _ARGUMENT = re.compile(
     r"(read_panel takes|pass|with|such as|of visits|takes no|needs|say|or|\.\.\.,) "
-    r"(subject|start|stop|count|time|exposure|usage|end|delimiter|decimal|encoding|sheet|table|query)="
+    r"(subject|start|stop|count|event|time|exposure|usage|end|delimiter|decimal|encoding|sheet|table|query)="
 )
 # arguments that no message means otherwise, with or without a value, and as the subject of a rule
 _ALWAYS = "trend|season|beyond|new_units|at|every|subjects"
@@ -76,6 +76,7 @@ def in_options(message: str) -> str:
     message = _FACTOR.sub(lambda found: f"--{_dashed(found[1])} {found[3]}".rstrip(), message)
     message = _AMOUNT.sub(r"--\1", message).replace("each=True", "--each")
     message = message.replace('missing="drop" (--drop-missing)', "--drop-missing")
+    message = message.replace("missing='drop'", "--drop-missing")
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message
     )

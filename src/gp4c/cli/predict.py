@@ -9,8 +9,10 @@ import typer
 
 from gp4c.cli.options.covariate_options import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.options.saved_fits import (
+    EventTypeOption,
     FitArgument,
     check_order,
+    of_event,
     open_fit,
     shown,
     time_of,
@@ -44,6 +46,7 @@ def predict(
         list[str] | None,
         typer.Option("--at", metavar="TIME", help="A single time; may be repeated."),
     ] = None,
+    event: EventTypeOption = None,
     covariate: CovariateOption = None,
     level: Annotated[float, typer.Option(min=0.01, max=0.999, help="Level of the bands.")] = 0.95,
     band: Annotated[
@@ -67,7 +70,7 @@ def predict(
     from gp4c.reporting.csv_tables import to_csv, with_dates, write_csv
     from gp4c.reporting.figures.curves import curves_of
 
-    model = open_fit(fit)
+    model = of_event(open_fit(fit), event)
     times = _times(model, start, stop, points, at)
     _check_window(model, times, extrapolate)
     chosen = chosen_covariates(model, covariate)

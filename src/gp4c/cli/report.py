@@ -49,6 +49,7 @@ from gp4c.cli.progress import working
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.type_comparison import TypeComparison
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
@@ -156,13 +157,20 @@ def _from_saved(file: str) -> dict[str, Any]:
 
 def _from_table(
     panel: PanelCounts, by: str | None, build: Callable[[], PanelEstimator],
-    compare: Callable[[str, PanelEstimator], Comparison], seed: int, bootstraps: int,
-    say: Callable[[str], None],
+    compare: Callable[[str, PanelEstimator], Comparison | TypeComparison], seed: int,
+    bootstraps: int, say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
+    from gp4c.analysis.comparison import Comparison
+
+    if panel.event_types:
+        (joint,) = fit_groups(panel, None, build, bootstraps=bootstraps, seed=seed, say=say)
+        both = None if by is None else compare(by, build())
+        return {"models": {"all subjects": joint.model}, "panel": panel, "comparison": both}
     if by is not None and build().name == Estimator.GP4C and len(groups_of(panel, by)) > 1:
         say(f"fitting and comparing groups of {by}")
         found = compare(by, build())
+        assert isinstance(found, Comparison)
         models = {str(name): found.models[name] for name in found.groups}
         return {"models": models, "panel": panel, "by": by, "comparison": found}
     fitted = fit_groups(

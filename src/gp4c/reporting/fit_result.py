@@ -18,8 +18,11 @@ if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
     from gp4c.data.summaries.table import Table
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.types.typed_answers import TypedCurves
     from gp4c.reporting.figures.plot_style import FigureStyle
 
+#: what makes the groups of a fit to several types of events
+EVENT_TYPE = "type of event"
 #: writes one file to the path it is given
 Writer: TypeAlias = Callable[[Path], object]
 
@@ -35,6 +38,18 @@ class FittedGroup:
     panel: PanelCounts | None
     model: PanelEstimator
 
+    def by_type(self) -> list[FittedGroup]:
+        """The fit of each type of event and of their total; itself where there are no types."""
+        from gp4c.estimators.types.typed_answers import TypedCurves
+
+        if not isinstance(self.model, TypedCurves) or not self.model.event_types_:
+            return [self]
+        before = "" if self.name is None else f"{self.name}, "
+        each = [
+            FittedGroup(before + name, None, one) for name, one in self.model.type_models_.items()
+        ]
+        return [*each, FittedGroup(f"{before}all types", None, self.model)]
+
 
 class FitResult:
     """Everything that is said about a fit, computed once: texts, tables, plots."""
@@ -47,13 +62,19 @@ class FitResult:
         from gp4c.reporting.summary import summarise
 
         self.fitted, self.by, self.level, self.seed = fitted, by, level, seed
-        self.curves = [curves_of(g.model, levels=(level,)) for g in fitted] if with_curves else []
+        self.shown = [one for group in fitted for one in group.by_type()]
+        typed = len(self.shown) > len(fitted)
+        self.shown_by = f"{by}, {EVENT_TYPE}" if by and typed else EVENT_TYPE if typed else by
+        models = [group.model for group in self.shown]
+        self.curves = [curves_of(model, levels=(level,)) for model in models] if with_curves else []
+        known = dict(zip(map(id, models), self.curves, strict=False))
         self.summaries = [
-            summarise(group.model, level=level, curves=self.curves[k] if with_curves else None)
-            for k, group in enumerate(fitted)
+            summarise(group.model, level=level, curves=known.get(id(group.model)))
+            for group in fitted
         ]
         self.file_names = file_names([group.name for group in fitted])
-        self.effects = effects_frame({g.name: g.model for g in fitted}, level, by)
+        self.single = [group for group in self.shown if not group.model.event_types_]
+        self.effects = effects_frame({g.name: g.model for g in self.single}, level, self.shown_by)
 
     def text(self) -> str:
         """Summaries of all groups, one under the other."""
@@ -92,8 +113,8 @@ class FitResult:
             estimates_table,
         )
 
-        models = {str(group.name or ""): group.model for group in self.fitted}
-        asked = (models, self.level, self.by)
+        models = {str(group.name or ""): group.model for group in self.single}
+        asked = (models, self.level, self.shown_by)
         found = {"estimates": estimates_table(*asked), "curve": curve_table(*asked)}
         return found if self.effects is None else found | {"effects": effects_table(*asked)}
 
@@ -147,11 +168,11 @@ class FitResult:
 
         from gp4c.reporting.csv_tables import with_dates
 
-        pairs = zip(self.curves, self.fitted, strict=True)
+        pairs = zip(self.curves, self.shown, strict=True)
         frames = [with_dates(curves.to_frame(), group.model) for curves, group in pairs]
-        if self.by is None:
+        if self.shown_by is None:
             return frames[0]
-        names = [group.name for group in self.fitted]
+        names = [group.name for group in self.shown]
         return pd.concat(
             [frame.assign(group=name) for name, frame in zip(names, frames, strict=True)]
         )[["group", *frames[0].columns]]
@@ -162,17 +183,17 @@ class FitResult:
         from gp4c.reporting.figures.plots import plot_cumulative, plot_groups, plot_intensity
 
         def draw(what: str) -> Callable[[Axes], Axes]:
-            if self.by is None:
+            if self.shown_by is None:
                 one = plot_intensity if what == "intensity" else plot_cumulative
                 panel = self.fitted[0].panel
                 return lambda ax: one(self.curves[0], ax, level=self.level, panel=panel)
-            named = {str(g.name): c for g, c in zip(self.fitted, self.curves, strict=True)}
+            named = {str(g.name): c for g, c in zip(self.shown, self.curves, strict=True)}
             return lambda ax: plot_groups(
-                named, ax, what=what, level=self.level, title=self.by, observed=observed
+                named, ax, what=what, level=self.level, title=self.shown_by, observed=observed
             )
 
         parts = {str(g.name): g.panel for g in self.fitted if g.panel is not None}
-        observed = None if self.by is None else parts
+        observed = None if self.by is None or self.by != self.shown_by else parts
         size = size_with(len(observed or ()))
 
         smooth = all(c.rate is not None for c in self.curves)
@@ -186,6 +207,10 @@ class FitResult:
 
 def facts(model: PanelEstimator) -> dict[str, object]:
     """The fitted laws in numbers; None for what a fit does not have."""
+    from gp4c.estimators.types.typed_answers import TypedCurves
+
+    if isinstance(model, TypedCurves) and model.event_types_:
+        return _typed_facts(model)
     return {
         "law": model.law_,
         "effect": model.effect_,
@@ -196,6 +221,19 @@ def facts(model: PanelEstimator) -> dict[str, object]:
         "pareto_k": model.pareto_k_,
         **model.factor_numbers(),
         "check": None if model.fit_check_ is None else asdict(model.fit_check_),
+    }
+
+
+def _typed_facts(model: TypedCurves) -> dict[str, object]:
+    """Facts of each type, and how the subjects' effects go together."""
+    known = model.effect_correlation_
+    assert known is not None
+    return {
+        "types": {name: facts(one) for name, one in model.type_models_.items()},
+        "effect_correlations": known.to_frame().to_dict("records"),
+        "log_evidence_gain": model.log_evidence_gain_,
+        "effective_draws": model.effective_draws_,
+        "pareto_k": model.pareto_k_,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from gp4c.analysis.comparison_words import conclusions
+from gp4c.analysis.words.comparison_words import conclusions
 from gp4c.data.summaries.panel_summary import html_table
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CError

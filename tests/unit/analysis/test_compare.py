@@ -10,8 +10,8 @@ from scipy import stats
 
 import gp4c
 from gp4c.analysis.compare_groups import compare
-from gp4c.analysis.comparison_words import _probability, conclusions
 from gp4c.analysis.permutation import PermutationTest
+from gp4c.analysis.words.comparison_words import _probability, conclusions
 from gp4c.data.checks import few_digits
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 

@@ -219,7 +219,7 @@ def test_the_mean_is_compared_where_a_quarter_is_seen():
 
 
 def test_a_mean_outside_its_band_is_said():
-    from gp4c.analysis.fit_words import warnings_about
+    from gp4c.analysis.words.fit_words import warnings_about
 
     panel = arm("bladder", "B")
     model = HomogeneousPoisson().fit(panel)

@@ -25,7 +25,14 @@ from gp4c.analysis.groups.group_columns import (
 )
 from gp4c.analysis.groups.inversion import ShiftedTest
 from gp4c.analysis.groups.labellings import cell_table
-from gp4c.analysis.permutation import TESTS, WEIGHTS, PermutationTest, crossed, permutation_test
+from gp4c.analysis.permutation import (
+    TESTS,
+    WEIGHTS,
+    LabelledStatistics,
+    PermutationTest,
+    crossed,
+    permuted_statistics,
+)
 from gp4c.data.checks import check_choice
 from gp4c.exceptions import PanelDataError
 
@@ -39,6 +46,9 @@ Indices = NDArray[np.intp]
 @dataclass(frozen=True)
 class PanelTest:
     """A test of one curve for all groups, not run yet.
+
+    `order`, in which the subjects are labelled, makes the labellings of several tests the same;
+    without it the order is that of their content.
 
     Examples
     --------
@@ -60,6 +70,7 @@ class PanelTest:
     seed: int = 0
     adjustment: Adjustment | None = None
     cluster: Column | None = None
+    order: Indices | None = field(default=None, repr=False)
     _known: dict[tuple[float, ...], tuple[float, float]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -166,17 +177,30 @@ class PanelTest:
                 "is nothing to permute"
             )
 
+    def _order_of(self, members: Indices) -> Indices:
+        """The given order, of some subjects."""
+        assert self.order is not None
+        rank = np.argsort(self.order)
+        return np.asarray(np.argsort(rank[members]))
+
     def _pair_shifted(self, first: int, second: int) -> ShiftedTest:
         members = np.flatnonzero(np.isin(self.groups.codes, [first, second]))
         direction = np.array([0.0, 1.0] if first < second else [1.0, 0.0])
         return self._shifted(members, direction)
 
+    def labelled(self) -> LabelledStatistics:
+        """The statistics of all labellings that :attr:`overall` takes."""
+        return self._statistics(np.arange(self.panel.n_subjects))
+
     def _run(self, members: Indices) -> PermutationTest:
+        return self._statistics(members).test()
+
+    def _statistics(self, members: Indices) -> LabelledStatistics:
         rows, groups, strata, blocks = self._ordered(members)
         scores = subject_scores(*rows, len(groups), strata, self._covariates(members))
         everybody = len(members) == self.panel.n_subjects
         kind = self.kind if everybody or self.kind != "trend" else "level"
-        return permutation_test(
+        return permuted_statistics(
             scores, groups, kind=kind, weights=self.weights, trend=self.scores, blocks=blocks,
             n_permutations=self.n_permutations, rng=np.random.default_rng(self.seed),
         )  # fmt: skip
@@ -199,7 +223,7 @@ class PanelTest:
     ) -> tuple[tuple[Floats, Floats, Floats, Floats, Indices], Indices, Indices, Indices | None]:
         """Rows, groups, strata and blocks of some subjects, in the order of their content."""
         panel = self.panel[members]
-        order = panel.content_order()
+        order = panel.content_order() if self.order is None else self._order_of(members)
         place = np.empty(len(order), dtype=np.intp)
         place[order] = np.arange(len(order))
         rows = (

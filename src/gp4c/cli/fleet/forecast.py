@@ -9,7 +9,14 @@ import typer
 
 from gp4c.cli.options.covariate_options import CovariateOption, chosen_covariates, say_averages
 from gp4c.cli.options.estimator_options import JsonOption
-from gp4c.cli.options.saved_fits import FitArgument, check_order, open_fit, time_of
+from gp4c.cli.options.saved_fits import (
+    EventTypeOption,
+    FitArgument,
+    check_order,
+    of_event,
+    open_fit,
+    time_of,
+)
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
 from gp4c.reporting.fit_result import Writer
@@ -63,6 +70,7 @@ def forecast(
     at: Annotated[
         str | None, typer.Option(metavar="TIME", help="When they enter; the start if absent.")
     ] = None,
+    event: EventTypeOption = None,
     covariate: CovariateOption = None,
     exposure: Annotated[
         str | None,
@@ -111,11 +119,14 @@ def forecast(
     Example: gp4c forecast fleet/fit.json --to 60 --every 1 --service 0.95
     """
     model = open_fit(fit)
+    of_event(model, event)  # says what is wrong with it
     first, stop, calendar = window_asked(model, start, to, "--to")
     asked = _asked(model, subjects, dated=calendar is not None)
     options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
     options["covariates"] = _new_subject(model, asked, covariate)
     options["exposure"] = amount_of(exposure, "--exposure")
+    if event is not None:
+        options["event"] = event
     options["usage"] = amount_of(usage, "--usage")
     options["new_units"] = new_units
     options["at"] = at if at is None or calendar is not None else time_of(model, at, "--at")
@@ -197,11 +208,11 @@ def _step(text: str | None) -> float | str | None:
 
 def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
     """Forecast; what the model cannot do is said in one line."""
-    from gp4c.estimators.forecasts.count_forecast import forecast as forecast_counts
     from gp4c.exceptions import PanelDataError
 
     try:
-        return forecast_counts(model, start, stop, subjects, **options)
+        found: Forecast = model.forecast(start, stop, subjects, **options)
+        return found
     except (KeyError, ValueError) as error:
         raise PanelDataError(str(error.args[0])) from None
 
@@ -211,7 +222,7 @@ def _asked(model: Any, subjects: list[str] | None, *, dated: bool) -> Any:
 
     `dated` says that times since entry are asked about by date.
     """
-    from gp4c.estimators.forecasts.fleet_inputs import default_subjects
+    from gp4c.estimators.forecasts.fleet_inputs import default_subjects, known_histories
 
     if not subjects:
         return default_subjects(model, None) or ("active" if dated else None)
@@ -219,7 +230,8 @@ def _asked(model: Any, subjects: list[str] | None, *, dated: bool) -> Any:
         return None
     if subjects in (["all"], ["active"]):
         return subjects[0]
-    labels = model.subjects_ if model.histories_ is None else model.histories_.subjects
+    histories = known_histories(model)
+    labels = model.subjects_ if histories is None or model.event_types_ else histories.subjects
     known = {str(label): label for label in labels.tolist()}
     return [known.get(text, text) for text in subjects]
 

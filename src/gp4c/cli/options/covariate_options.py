@@ -9,6 +9,7 @@ import typer
 if TYPE_CHECKING:
     from gp4c.data.formulas.formula import FormulaDesign
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.regression.covariate_effects import CovariateEffects
 
 CovariateOption: TypeAlias = Annotated[
     list[str] | None,
@@ -39,7 +40,7 @@ def chosen_covariates(model: PanelEstimator, texts: list[str] | None) -> dict[st
         return None
     from gp4c.exceptions import PanelDataError
 
-    effects = model.coefficients_
+    effects = effects_of(model)
     if effects is None:
         raise PanelDataError("--covariate needs a fit with covariates: gp4c fit --formula ...")
     chosen: dict[str, object] = {}
@@ -58,12 +59,21 @@ def chosen_covariates(model: PanelEstimator, texts: list[str] | None) -> dict[st
 
 def say_averages(model: PanelEstimator, chosen: dict[str, object] | None) -> None:
     """Tell on stderr which covariates are at their average: nobody chose that."""
-    effects = model.coefficients_
+    effects = effects_of(model)
     left = [] if effects is None else [n for n in effects.design.columns if n not in (chosen or {})]
     if left:
         typer.echo(
             f"at their average: {', '.join(left)} (--covariate {left[0]}=... chooses)", err=True
         )
+
+
+def effects_of(model: PanelEstimator) -> CovariateEffects | None:
+    """The covariates of a fit; of one to several types of events those of the first type."""
+    from gp4c.estimators.types.typed_answers import TypedCurves
+
+    if isinstance(model, TypedCurves) and model.event_types_:
+        return model.of_type(model.event_types_[0]).coefficients_
+    return model.coefficients_
 
 
 def _value(design: FormulaDesign, name: str, text: str) -> object:

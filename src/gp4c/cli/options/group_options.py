@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
     from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.type_comparison import TypeComparison
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
@@ -111,7 +112,7 @@ class GroupOptions:
         *,
         seed: int,
         progress: Callable[[str], None] | None = None,
-    ) -> Comparison:
+    ) -> Comparison | TypeComparison:
         """Compare groups of a covariate with a model that has a posterior, and its formula."""
         from gp4c.analysis.compare_groups import compare
         from gp4c.analysis.groups.group_columns import read_groups

@@ -42,7 +42,7 @@ PATIENCE = 20
 #: options of a table that make sense only for a file that is read whole
 _WHOLE = (
     "origin", "time", "cumulative", "since_entry", "delimiter", "decimal", "encoding", "by",
-    "formula", "usage", "end", "clock", "day_first", "sheet", "table", "query",
+    "formula", "usage", "end", "clock", "day_first", "sheet", "table", "query", "event",
 )  # fmt: skip
 
 
@@ -63,6 +63,8 @@ def scan_source(
     from gp4c.data.tables.sources import scan_panel
 
     options = table.reading() | {"by": by, "formula": formula}
+    if isinstance(options["count"], list):
+        raise typer.BadParameter("several --count need one file that fits in memory")
     for name in _WHOLE:
         if options.pop(name, None):
             flag = name.replace("_", "-")

@@ -15,6 +15,25 @@ FitArgument: TypeAlias = Annotated[
     Path, typer.Argument(metavar="FIT.json", help="A model that gp4c fit --out saved.")
 ]
 
+EventTypeOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--event", help="Of a fit to several types of events: one of them; their total if absent."
+    ),
+]
+
+
+def of_event(model: PanelEstimator, event: str | None) -> PanelEstimator:
+    """The fit of one type of events, if one is named."""
+    from gp4c.estimators.types.typed_answers import TypedCurves
+    from gp4c.exceptions import PanelDataError
+
+    if event is None:
+        return model
+    if not isinstance(model, TypedCurves) or not model.event_types_:
+        raise PanelDataError(f"--event {event} needs a fit to several types of events")
+    return model.of_type(event)
+
 
 def open_fit(path: Path) -> PanelEstimator:
     """Read a saved fit; where a table is given instead, say how to make one."""

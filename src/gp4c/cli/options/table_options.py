@@ -45,7 +45,14 @@ StopOption: TypeAlias = Annotated[
     str | None, typer.Option(help="End of the interval.", rich_help_panel=_COLUMNS)
 ]
 CountOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Events in the interval.", rich_help_panel=_COLUMNS)
+    list[str] | None,
+    typer.Option(
+        help="Events in the interval; may be repeated, a column for each type of event.",
+        rich_help_panel=_COLUMNS,
+    ),
+]
+EventOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Type of event that a row counts.", rich_help_panel=_COLUMNS)
 ]
 TimeOption: TypeAlias = Annotated[
     str | None,
@@ -160,6 +167,7 @@ class TableOptions:
     start: StartOption = None
     stop: StopOption = None
     count: CountOption = None
+    event: EventOption = None
     time: TimeOption = None
     exposure: ExposureOption = None
     usage: UsageOption = None
@@ -183,6 +191,8 @@ class TableOptions:
         """Return the arguments of :func:`gp4c.read_panel`, without ``missing``."""
         options = asdict(self)
         del options["drop_missing"]
+        if self.count is not None and len(self.count) == 1:
+            (options["count"],) = self.count
         options["clock"] = None if self.clock is Clock.TIME else self.clock.value
         if self.window is not None:
             options["window"] = tuple(_number_or_text(time) for time in self.window)

@@ -187,6 +187,11 @@ class TypedPanel(PanelCounts):
         return panel_line(self).replace(events, f"{events} ({', '.join(types)})", 1)
 
 
+def together(panel: TypedPanel) -> PanelCounts | None:
+    """All events together; None where types were counted in different intervals."""
+    return None if differing_interval(panel) is not None else panel.total()
+
+
 def differing_interval(panel: TypedPanel) -> str | None:
     """A sentence about an interval that one type has and another has not; None if all agree."""
     first = _row_keys(panel, 0)

@@ -23,11 +23,19 @@ Floats = NDArray[np.float64]
 
 def default_subjects(model: PanelEstimator, history: Any) -> str | None:
     """Whom a forecast is about if nobody said: those in service, if the data know who is not."""
-    if history is not None:
-        known = bool(np.isfinite(history.end).any())
-    else:
-        known = model.histories_ is not None and bool(np.isfinite(model.histories_.end).any())
+    histories = known_histories(model) if history is None else history
+    known = histories is not None and bool(np.isfinite(histories.end).any())
     return "active" if known else None
+
+
+def known_histories(model: PanelEstimator) -> SubjectHistories | None:
+    """What a fit knows of its subjects; of a fit to types of events those of the first type."""
+    from gp4c.estimators.types.typed_answers import TypedCurves
+
+    if isinstance(model, TypedCurves) and model.event_types_:
+        first: PanelEstimator = model.of_type(model.event_types_[0])
+        return first.histories_
+    return model.histories_
 
 
 def in_service(

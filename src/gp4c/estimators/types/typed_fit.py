@@ -107,6 +107,7 @@ def _store(
         own = np.asarray(np.bincount(row, weights, minlength=fit.posterior_.size), np.float64)
         draws, new = fit.posterior_.reweighted(own)
         store_draws(fit, draws)
+        fit.effective_draws_ = min(fit.effective_draws_ or np.inf, float(1.0 / (own**2).sum()))
         parts.append(draws)
         places.append(new[row])
     forget_fit(model)

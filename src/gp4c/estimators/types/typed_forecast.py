@@ -79,7 +79,15 @@ def forecast_types(
         mean=sum(one.mean for one in by_type.values()),
         draws=np.sum([one.draws for one in by_type.values()], axis=0),
         by_type=by_type,
+        note=_note({name: one.note for name, one in by_type.items()}),
     )
+
+
+def _note(notes: dict[str, str]) -> str:
+    """What to keep in mind: once if it is the same for all types."""
+    if len(set(notes.values())) == 1:
+        return next(iter(notes.values()))
+    return " ".join(f"{name}: {note}" for name, note in notes.items() if note)
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,7 @@ class _Joint:
         integrals = part.beyond_integrals(start, stop, who, rng, one.joint.beyond)
         seen, inside = np.split(integrals, [len(one.counts.start)])
         beta = coefficient_deviations(one.fit, part.coefficients[:, who])
-        row, owner = one.counts.expected_rows(seen, beta if len(beta) else None)
+        row, owner = one.counts.expected_rows(seen, beta if one.counts.seen.z.shape[1] else None)
         return row, owner, inside, part.params[:, who], beta
 
     def _effects(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.analysis.comparison_words import MOST_PAIRS, adjusted_for
 from gp4c.analysis.groups.group_draws import shown
+from gp4c.analysis.words.comparison_words import MOST_PAIRS, adjusted_for
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import p_text
 from gp4c.reporting.figures.curves import Bands, Curves, curves_of, ratio_times
@@ -20,6 +20,7 @@ from gp4c.reporting.words import estimate, number, percent
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
     from gp4c.analysis.groups.contrast_answers import Question
+    from gp4c.analysis.type_comparison import TypeComparison
     from gp4c.estimators.base import PanelEstimator
 
 #: how the curves of an adjusted comparison are labelled
@@ -91,9 +92,22 @@ def regressions(
     return dict(models) if both is None else {"all groups, one shape": both, **models}
 
 
+def typed_parts(
+    comparison: TypeComparison, levels: tuple[float, ...], axis: str | None,
+    shown: dict[str, Figure],
+) -> Iterator[str]:  # fmt: skip
+    """The tests of all types together and of each, then what was compared in each type."""
+    for line in comparison.conclusions():
+        yield paragraph(line)
+    for place, (name, found) in enumerate(comparison.by_type.items()):
+        yield f"<h3>{escape(name)}</h3>"
+        yield from comparison_parts(found, levels, axis, shown, f"-type-{place}")
+
+
 def comparison_parts(
-    comparison: Comparison, levels: tuple[float, ...], axis: str | None, shown: dict[str, Figure]
-) -> Iterator[str]:
+    comparison: Comparison, levels: tuple[float, ...], axis: str | None, shown: dict[str, Figure],
+    which_type: str = "",
+) -> Iterator[str]:  # fmt: skip
     """The comparison in words, and the ratios of the first pairs over time.
 
     Parameters
@@ -102,6 +116,8 @@ def comparison_parts(
         Words for the axis of time.
     shown : dict
         Figures of the page, to which those of the ratios are added.
+    which_type : str
+        What ends the names of the figures.
     """
     for line in str(comparison).splitlines():
         yield paragraph(line)
@@ -116,7 +132,7 @@ def comparison_parts(
             for level in levels:
                 low, high = comparison.ratio_band(times, level, **how)
                 bands[level] = np.asarray(low), np.asarray(high)
-            key = f"ratio-{curve}-{k}"
+            key = f"ratio-{curve}-{k}{which_type}"
             shown[key] = ratio_figure(name, times, ratio, bands, axis)
             yield plot(
                 key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",

@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp4c.analysis.comparison import Comparison
+from gp4c.analysis.type_comparison import TypeComparison
 from gp4c.data.checks import check_choice
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.data.types.typed_panel import TypedPanel, together
+from gp4c.estimators.types.typed_answers import TypedCurves
+from gp4c.exceptions import PanelDataError
 from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.figures.curves import Curves, at_exposure
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
+from gp4c.reporting.fit_result import EVENT_TYPE
 from gp4c.reporting.page import report_figures as figures
 from gp4c.reporting.page.classes.class_section import classes_section
 from gp4c.reporting.page.component_section import component_section
@@ -29,6 +35,7 @@ from gp4c.reporting.page.group_parts import (
     ratio_cards,
     regressions,
     shown_curves,
+    typed_parts,
     whose,
 )
 from gp4c.reporting.page.pdf_report import page_pdf
@@ -38,6 +45,7 @@ from gp4c.reporting.page.report_method import (
     citation,
     method_paragraphs,
     short_methods,
+    typed_method,
     versions,
 )
 from gp4c.reporting.page.report_page import (
@@ -60,7 +68,6 @@ from gp4c.reporting.words import estimate, moment, number, per, percent, point
 if TYPE_CHECKING:
     import os
 
-    from gp4c.analysis.comparison import Comparison
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
@@ -76,6 +83,8 @@ _TABLE_ROWS = 11
 class Report:
     """What goes into a report.
 
+    A single fit to several types of events is shown type by type.
+
     Attributes
     ----------
     models : dict
@@ -84,7 +93,7 @@ class Report:
         The data; without them the report has no data section, picture or diagnostics.
     by : str, optional
         The covariate that makes the groups.
-    comparison : Comparison, optional
+    comparison : Comparison or TypeComparison, optional
         What :func:`gp4c.compare` returned.
     forecasts : dict
         Name to (times, Forecast) with one window from now to each time.
@@ -101,15 +110,45 @@ class Report:
     models: Mapping[str, PanelEstimator]
     panel: PanelCounts | None = None
     by: str | None = None
-    comparison: Comparison | None = None
+    comparison: Comparison | TypeComparison | None = None
     forecasts: Mapping[str, Any] = field(default_factory=dict)
     title: str = "Panel counts"
     level: float = 0.95
     seed: int | None = None
     command: str | None = None
     observed: bool = True
+    joint: TypedCurves | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        joint = self.first
+        if not isinstance(joint, TypedCurves) or not joint.event_types_:
+            return
+        if len(self.models) > 1:
+            raise PanelDataError(
+                f"a report shows one fit to several types of events; found {len(self.models)} fits"
+            )
+        shown = {"joint": joint, "models": joint.type_models_, "by": EVENT_TYPE}
+        for name, value in shown.items():  # the dataclass is frozen for everybody else
+            object.__setattr__(self, name, value)
 
     # -- results, computed once -------------------------------------------------------------
+
+    @cached_property
+    def single(self) -> Comparison | None:
+        """The comparison of groups whose curves are the models'; None of types of events."""
+        return self.comparison if isinstance(self.comparison, Comparison) else None
+
+    @cached_property
+    def drawn(self) -> PanelCounts | None:
+        """The data as one count per interval; None where types were counted in different ones."""
+        return together(self.panel) if isinstance(self.panel, TypedPanel) else self.panel
+
+    def part_of(self, name: str) -> PanelCounts:
+        """The data of a group, or of a type of events."""
+        assert self.panel is not None
+        if self.by is None:
+            return self.panel
+        return self.panel.of_type(name) if self.joint else _group(self.panel, self.by, name)
 
     @cached_property
     def levels(self) -> tuple[float, ...]:
@@ -119,12 +158,12 @@ class Report:
     @cached_property
     def curves(self) -> dict[str, Curves]:
         """Curves of all groups with bands of all levels."""
-        return shown_curves(self.models, self.comparison, self.levels)
+        return shown_curves(self.models, self.single, self.levels)
 
     @cached_property
     def summaries(self) -> dict[str, ModelSummary]:
         """Summaries of all groups, at average covariates where they have some."""
-        adjusted = is_adjusted(self.comparison)
+        adjusted = is_adjusted(self.single)
         return {
             name: summarise(m, level=self.level, curves=None if adjusted else self.curves[name])
             for name, m in self.models.items()
@@ -135,7 +174,7 @@ class Report:
         """Subjects of the groups under observation at a few times; None without groups."""
         if not self.observed or self.panel is None or self.by is None:
             return None
-        return observed_numbers({str(g): _group(self.panel, self.by, str(g)) for g in self.models})
+        return observed_numbers({str(g): self.part_of(str(g)) for g in self.models})
 
     @property
     def first(self) -> PanelEstimator:
@@ -169,7 +208,7 @@ class Report:
             ("classes", "Subgroups of subjects",
              classes_section(self.models, self.panel, self.level, self.by)),
             ("effects", "Effects of covariates",
-             effects_section(regressions(self.models, self.comparison), self.level, self.by)),
+             effects_section(regressions(self.models, self.single), self.level, self.by)),
             ("comparison", "Comparison of groups", self._comparison()),
             ("forecast", "Forecast", self._forecast()),
             ("units", "Units", units_section(self.models, self.level, self.by)),
@@ -227,8 +266,8 @@ class Report:
             n = [_size(sizes, key) for key in ("n_subjects", "n_intervals", "n_events")]
             lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
         exposed = escape(at_exposure(self.first))
-        cards = list(ratio_cards(self.comparison, self.level))
-        standardised = f", {STANDARDISED}" if is_adjusted(self.comparison) else ""
+        cards = list(ratio_cards(self.single, self.level))
+        standardised = f", {STANDARDISED}" if is_adjusted(self.single) else ""
         for name, curves in self.curves.items():
             edges = curves.cumulative_bands.get(self.level)
             band = (
@@ -251,17 +290,17 @@ class Report:
         if all(c.cumulative_bands for c in self.curves.values()):
             keys = [figures.level_key(level) for level in self.levels]
             yield level_switch(keys, figures.level_key(self.level))
-        unit, adjusted = self.first.time_unit_, is_adjusted(self.comparison)
+        unit, adjusted = self.first.time_unit_, is_adjusted(self.single)
         below = "" if self.numbers_observed is None else " Numbers: subjects still observed."
         if any(c.rate is not None for c in self.curves.values()):
             self.figures["rate"] = figures.curve_figure(
-                self.curves, "rate", self.panel, self.numbers_observed
+                self.curves, "rate", self.drawn, self.numbers_observed
             )
             ticks = " Ticks below: visits." if self.figures["rate"]["rug"] else ""
             yield plot(
                 "rate", self._in_words("rate"),
                 f"Event rate, {escape(per(unit, self.first.usage_))}, "
-                f"{whose(self.comparison, 'for a subject of average rate')}, "
+                f"{whose(self.single, 'for a subject of average rate')}, "
                 f"with <span data-level></span> bands.{ticks}{below}", self._values("rate"),
             )  # fmt: skip
         self.figures["cumulative"] = figures.curve_figure(
@@ -270,7 +309,7 @@ class Report:
         yield plot(
             "cumulative", self._in_words("cumulative"),
             "Mean number of events per subject since the beginning, "
-            f"{whose(self.comparison, '')}{', ' if adjusted else ''}with "
+            f"{whose(self.single, '')}{', ' if adjusted else ''}with "
             f"<span data-level></span> bands.{below}", self._values("cumulative"),
         )  # fmt: skip
         if adjusted:
@@ -309,8 +348,10 @@ class Report:
         return "".join(tables) + observed_table(self.numbers_observed)
 
     def _comparison(self) -> Iterator[str]:
-        if self.comparison is not None:
-            axis = TimeAxis.of(self.first).words
+        axis = TimeAxis.of(self.first).words
+        if isinstance(self.comparison, TypeComparison):
+            yield from typed_parts(self.comparison, self.levels, axis, self.figures)
+        elif self.comparison is not None:
             yield from comparison_parts(self.comparison, self.levels, axis, self.figures)
 
     def _forecast(self) -> Iterator[str]:
@@ -351,11 +392,13 @@ class Report:
         yield (
             f'<div class="columns">{table("", (), rows[:half])}{table("", (), rows[half:])}</div>'
         )
-        if self.by is not None:
+        if self.by is not None and self.joint is None:
             known = np.flatnonzero(self.panel.covariates[self.by].notna())
             yield group_table(self.panel[known].table(self.by))
+        if self.drawn is None:
+            return
         yield picture(
-            panel_png(self.panel),
+            panel_png(self.drawn),
             f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
             "intervals between visits, darker where more events were counted.",
             "One row per subject, one rectangle per interval between visits; darker means more "
@@ -364,6 +407,9 @@ class Report:
 
     def _models(self) -> Iterator[str]:
         parts = []
+        if self.joint is not None:
+            summary = summarise(self.joint, level=self.level)
+            parts.append(f"<div><h3>All types together</h3>{summary_table(summary)}</div>")
         for name, summary in self.summaries.items():
             heading = f"{self.by}: {name}" if self.by else summary.title
             body = warning_box(summary.remarks) + summary_table(summary)
@@ -382,8 +428,7 @@ class Report:
             "lie if the model is right. Both are on the data of the fit, which flatters a little."
         )
         for k, (name, model) in enumerate(self.models.items()):
-            part = self.panel if self.by is None else _group(self.panel, self.by, name)
-            check = check_counts(model, part)
+            check = check_counts(model, self.part_of(name))
             self.figures[f"rootogram-{k}"] = figures.rootogram_figure(check)
             self.figures[f"pit-{k}"] = figures.pit_figure(check)
             heading = f"<h3>{escape(f'{self.by}: {name}')}</h3>" if self.by else ""
@@ -399,6 +444,8 @@ class Report:
 
     def _method(self) -> Iterator[str]:
         full, short = (how(self.models, self.by) for how in (method_paragraphs, short_methods))
+        if self.joint is not None:
+            full, short = typed_method(self.joint)
         for heading, texts in (("In full", [*full, PAPER]), ("In brief", short)):
             quoted = "".join(paragraph(text) for text in texts)
             yield f"<h3>{heading}</h3><blockquote>{quoted}</blockquote>"

@@ -8,6 +8,7 @@ from gp4c import __version__
 from gp4c.data.checks import check_choice
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.estimators.types.typed_answers import TypedCurves
 from gp4c.model.kernels import KERNELS
 from gp4c.reporting.fit_rows import is_variational, posterior_sentence
 
@@ -45,9 +46,31 @@ def short_methods(models: Mapping[str, PanelEstimator], by: str | None) -> list[
     return [f"{by}: {name}. {short_method(model, by)}" for name, model in models.items()]
 
 
+def typed_method(joint: TypedCurves) -> tuple[list[str], list[str]]:
+    """Paragraphs in full and in brief about a fit to several types of events."""
+    types = ", ".join(joint.event_types_)
+    dependence = (
+        f"Types of events ({types}) had a rate each. The effects of a subject on different types, "
+        "as normal scores, were taken to be correlated (a Gaussian copula with uniform priors of "
+        "the correlations), and integrated out together with the curves."
+    )
+    models = dict(joint.type_models_)
+    full = [
+        text for name, model in models.items() for text in (f"{name}: {method_paragraph(model)}",)
+    ]
+    if len({(model.law_, model.effect_) for model in models.values()}) == 1:
+        full = [method_paragraph(next(iter(models.values())))]
+    brief = short_method(next(iter(models.values())))
+    return [dependence, *full], [
+        f"{brief} Types of events ({types}) were fitted jointly, with correlated subject effects."
+    ]
+
+
 def methods_text(model: PanelEstimator, length: str = "full") -> str:
     """What ``model.methods_text()`` returns."""
     check_choice("length", length, ("full", "short"))
+    if isinstance(model, TypedCurves) and model.event_types_:
+        return " ".join(typed_method(model)[0 if length == "full" else 1])
     return method_paragraph(model) if length == "full" else short_method(model)
 
 

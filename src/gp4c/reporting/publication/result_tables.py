@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from gp4c.analysis.comparison_words import ACCOUNTS, table_notes
 from gp4c.analysis.groups.group_draws import shown
 from gp4c.analysis.planning.power_words import plan_text, table_rows
+from gp4c.analysis.words.comparison_words import ACCOUNTS, table_notes
 from gp4c.data.checks import plural
 from gp4c.data.summaries.table import Table
 from gp4c.data.timeaxis import TimeAxis

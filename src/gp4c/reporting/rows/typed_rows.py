@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gp4c.estimators.types.typed_answers import TypedCurves
+from gp4c.reporting.effect_rows import effect_text
 from gp4c.reporting.row import Row
+from gp4c.reporting.rows.law_rows import SUBJECTS, VISITS
 from gp4c.reporting.words import estimate, moment, number, percent
 
 
@@ -17,6 +19,8 @@ def typed_rows(model: TypedCurves, level: float) -> Iterator[Row]:
     yield from _result_rows(model, level)
     yield from _ratio_rows(model, level)
     yield from _correlation_rows(model, level)
+    yield from _law_rows(model)
+    yield from _effect_rows(model, level)
     draws = f"{model.effective_draws_:,.0f} effective joint draws, Pareto k {model.pareto_k_:.2f}"
     yield Row("Fit", "joint posterior", draws, model.effective_draws_, detail=True)
     worth = f"from drawn curves of all types, worth {model.effective_draws_:,.0f} independent ones"
@@ -25,11 +29,13 @@ def typed_rows(model: TypedCurves, level: float) -> Iterator[Row]:
 
 def _result_rows(model: TypedCurves, level: float) -> Iterator[Row]:
     end, by = model.window_[1], moment(model.window_[1], model.time_unit_)
+    first = next(iter(model.type_models_.values()))
+    whom = "per subject" if first.coefficients_ is None else "at average covariates"
     for name in (*model.event_types_, None):
         value = float(model.cumulative(end, event=name))
         low, high = (float(edge) for edge in model.cumulative_band(end, level, event=name))
         band = f"{percent(level)} band {estimate(low)} to {estimate(high)}"
-        text = f"{estimate(value)} ({band}) by {by}, per subject"
+        text = f"{estimate(value)} ({band}) by {by}, {whom}"
         yield Row("Mean number of events", name or "all types", text, value, low, high)
 
 
@@ -39,6 +45,30 @@ def _ratio_rows(model: TypedCurves, level: float) -> Iterator[Row]:
         ratio, low, high = (float(v) for v in model.type_ratio(end, first, other, level))
         text = f"{number(ratio)} ({percent(level)} interval {number(low)} to {number(high)})"
         yield Row("Ratios between types", f"{first} / {other}", text, ratio, low, high)
+
+
+def _law_rows(model: TypedCurves) -> Iterator[Row]:
+    """How subjects differ, type by type, then visits."""
+    for name, one in model.type_models_.items():
+        text, variance = one.effect_law_.title, float(1.0 / one.frailty_shape_)
+        if one.effect_ is not None:
+            text += f", variance {number(variance)}"
+        yield Row(SUBJECTS, name, text, variance)
+    for name, one in model.type_models_.items():
+        words = one.count_law_.words(one.law_parameters_)
+        yield Row(VISITS, name, words, float(one.dispersion_))
+
+
+def _effect_rows(model: TypedCurves, level: float) -> Iterator[Row]:
+    """Rate ratios of the covariates, type by type."""
+    for name, one in model.type_models_.items():
+        effects = one.coefficients_
+        for row in [] if effects is None else effects.rows(level):
+            words = effect_text(row, level)
+            yield Row(
+                f"Rate ratios of covariates, {name}", row.covariate, words, row.rate_ratio,
+                row.low, row.high,
+            )  # fmt: skip
 
 
 def _correlation_rows(model: TypedCurves, level: float) -> Iterator[Row]:

@@ -11,7 +11,7 @@ import pytest
 
 import gp4c
 from gp4c.analysis.compare_groups import compare
-from gp4c.analysis.comparison_words import conclusions
+from gp4c.analysis.words.comparison_words import conclusions
 from gp4c.estimators.forecasts.count_forecast import forecast
 from gp4c.reporting.figures.observed_numbers import observed_numbers
 from gp4c.reporting.page.html_report import Report
