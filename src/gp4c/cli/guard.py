@@ -24,8 +24,15 @@ _ARGUMENT = re.compile(
     r"(subject|start|stop|count|time|exposure|usage|end|delimiter|decimal|encoding|sheet|table|query)="
 )
 # arguments that no message means otherwise, with or without a value, and as the subject of a rule
-_FACTOR = re.compile(r"\b(trend|season|beyond)=('?)([\w.]*)\2")
-_RULE = re.compile(r"^(trend|season|beyond)(?= must be )")
+_FACTOR = re.compile(r"\b(trend|season|beyond|test|cluster)=('?)([\w.]*)\2")
+_RULE = re.compile(r"^(trend|season|beyond|weights|scores)(?= must be | go with )")
+# advice that is another one on the command line
+_ADVICE = {
+    "day_first=True or day_first=False": "--day-first or --month-first",
+    'missing="drop" (--drop-missing)': "--drop-missing",
+    "scores={'low': 1, 'high': 2} (--scores \"low=1,high=2\")": '--scores "low=1,high=2"',
+    "fit GP4C with over_time() instead, and see effect_over_time": "over_time() goes with gp4c fit",
+}
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -69,10 +76,10 @@ def _interruptible() -> Iterator[None]:
 def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
     message = message.replace(" origin=", " --origin ")
-    message = message.replace("day_first=True or day_first=False", "--day-first or --month-first")
+    for text, advice in _ADVICE.items():
+        message = message.replace(text, advice)
     message = _RULE.sub(r"--\1", message)
     message = _FACTOR.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), message)
-    message = message.replace('missing="drop" (--drop-missing)', "--drop-missing")
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message
     )
