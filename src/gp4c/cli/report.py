@@ -26,7 +26,6 @@ from gp4c.cli.options.estimator_options import (
     SeedOption,
     TrendOption,
     fit_groups,
-    groups_of,
     make_estimator,
     with_covariates,
 )
@@ -160,7 +159,7 @@ def _from_table(
     say: Callable[[str], None],
 ) -> dict[str, Any]:  # fmt: skip
     """Fit each group; compare them where the estimator has a posterior."""
-    if by is not None and build().name == Estimator.GP4C and len(groups_of(panel, by)) > 1:
+    if by is not None and build().name == Estimator.GP4C:
         say(f"fitting and comparing groups of {by}")
         found = compare(by, build())
         models = {str(name): found.models[name] for name in found.groups}
