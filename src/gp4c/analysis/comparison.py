@@ -21,7 +21,7 @@ from gp4c.analysis.groups.contrast_answers import (
     group_curves,
     ratio,
 )
-from gp4c.analysis.groups.group_draws import CURVES, GroupDraws
+from gp4c.analysis.groups.group_draws import CURVES, GroupDraws, has_medians
 from gp4c.analysis.groups.holm import holm, holm_levels
 from gp4c.analysis.groups.hypotheses import NAMES, Hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
@@ -141,6 +141,8 @@ class Comparison:
     ) -> Numbers:
         """Posterior mean of the difference of curves at times t; see :meth:`ratio`.
 
+        It is the median where a standardised curve is one (:meth:`standardised`).
+
         Examples
         --------
         >>> import gp4c
@@ -149,7 +151,9 @@ class Comparison:
         (2,)
         """
         asked = self._asked(difference, curve, pair, under, at)
-        return self._answers.summary(t, asked, lambda x: np.asarray(x.mean(axis=0)))
+        medians = any(has_medians(self.models[group], at) for group in asked.pair)
+        middle = np.median if medians else np.mean
+        return self._answers.summary(t, asked, lambda x: np.asarray(middle(x, axis=0)))
 
     def ratio_band(
         self,
@@ -230,7 +234,9 @@ class Comparison:
         """Curves of the groups, averaged over the covariates of all subjects, with their bands.
 
         They say how many events everybody would have on average in this group. Without a formula
-        they are the curves of the groups as they are.
+        they are the curves of the groups as they are. Curves are posterior means; or medians (a
+        note says so) where a group leaves the effect of a covariate so open that a few extreme
+        draws would make the mean.
 
         Returns
         -------

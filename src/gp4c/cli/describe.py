@@ -33,6 +33,7 @@ def describe(
     by: Annotated[
         str | None, typer.Option(help="Describe each group of subjects of this column.")
     ] = None,
+    reference: Annotated[str | None, typer.Option(help="Group of --by that stands first.")] = None,
     order: Annotated[Order, typer.Option(help="Subjects in the picture, by ...")] = Order.LABEL,
     as_json: JsonOption = False,
     as_csv: Annotated[
@@ -51,11 +52,15 @@ def describe(
     """
     if as_json and as_csv:
         raise typer.BadParameter("--json and --csv exclude each other")
+    if reference is not None and by is None:
+        raise typer.BadParameter("--reference names a group: it goes with --by")
+    from gp4c.data.summaries.panel_summary import PanelSummary
+
     panel = read_source(file, table, say=as_csv or by is not None)
     summary = panel.summary()
-    shown = summary if by is None else panel.table(by)
+    shown = summary if by is None else panel.table(by, reference=reference)
     if as_json:
-        notes = summary.remarks if by is None else panel.table(by).notes
+        notes = summary.remarks if isinstance(shown, PanelSummary) else shown.notes
         typer.echo(_json(shown.to_frame(), shown.title, notes))
     elif as_csv:
         from gp4c.reporting.csv_tables import to_csv
@@ -77,7 +82,7 @@ def describe(
 
     files: dict[str, Writer] = {f"panel.{end}": picture for end in style.formats or ("png",)}
     files["summary.csv"] = lambda path: write_csv(summary.to_frame(), path)
-    files |= output.table_files(data=lambda: panel.table(by))
+    files |= output.table_files(data=lambda: panel.table(by, reference=reference))
     if by is not None:
         files["table.csv"] = lambda path: write_csv(shown.to_frame(), path)
     say_written(write_all(output.out, files))

@@ -24,10 +24,19 @@ _ARGUMENT = re.compile(
     r"(subject|start|stop|count|event|time|exposure|usage|end|delimiter|decimal|encoding|sheet|table|query)="
 )
 # arguments that no message means otherwise, with or without a value, and as the subject of a rule
-_ALWAYS = "trend|season|beyond|new_units|at|every|subjects"
+_ALWAYS = "trend|season|beyond|new_units|at|every|subjects|test|cluster"
 _FACTOR = re.compile(rf"\b({_ALWAYS})=(['\"]?)([\w.-]*)\2")
-_RULE = re.compile(rf"^({_ALWAYS})(?= must be )")
+_RULE = re.compile(rf"^({_ALWAYS}|weights|scores)(?= must be | go with )")
 _AMOUNT = re.compile(r"\b(usage|exposure)=(?= )")
+# advice that is another one on the command line
+_ADVICE = {
+    "day_first=True or day_first=False": "--day-first or --month-first",
+    'missing="drop" (--drop-missing)': "--drop-missing",
+    "missing='drop'": "--drop-missing",
+    "each=True": "--each",
+    "scores={'low': 1, 'high': 2} (--scores \"low=1,high=2\")": '--scores "low=1,high=2"',
+    "fit GP4C with over_time() instead, and see effect_over_time": "over_time() goes with gp4c fit",
+}
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,12 +80,11 @@ def _interruptible() -> Iterator[None]:
 def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
     message = message.replace(" origin=", " --origin ")
-    message = message.replace("day_first=True or day_first=False", "--day-first or --month-first")
+    for text, advice in _ADVICE.items():
+        message = message.replace(text, advice)
     message = _RULE.sub(lambda found: f"--{_dashed(found[1])}", message)
     message = _FACTOR.sub(lambda found: f"--{_dashed(found[1])} {found[3]}".rstrip(), message)
-    message = _AMOUNT.sub(r"--\1", message).replace("each=True", "--each")
-    message = message.replace('missing="drop" (--drop-missing)', "--drop-missing")
-    message = message.replace("missing='drop'", "--drop-missing")
+    message = _AMOUNT.sub(r"--\1", message)
     return _ARGUMENT.sub(
         lambda found: f"{found[1].replace('read_panel takes', 'pass')} --{found[2]} ", message
     )

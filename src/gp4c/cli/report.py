@@ -26,7 +26,6 @@ from gp4c.cli.options.estimator_options import (
     SeedOption,
     TrendOption,
     fit_groups,
-    groups_of,
     make_estimator,
     with_covariates,
 )
@@ -167,7 +166,7 @@ def _from_table(
         (joint,) = fit_groups(panel, None, build, bootstraps=bootstraps, seed=seed, say=say)
         both = None if by is None else compare(by, build())
         return {"models": {"all subjects": joint.model}, "panel": panel, "comparison": both}
-    if by is not None and build().name == Estimator.GP4C and len(groups_of(panel, by)) > 1:
+    if by is not None and build().name == Estimator.GP4C:
         say(f"fitting and comparing groups of {by}")
         found = compare(by, build())
         assert isinstance(found, Comparison)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gp4c.exceptions import PanelDataError, RowProblem
 
 if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
     from gp4c.data.subjects import FloatArray, IntArray
     from gp4c.data.tables.columns import Column
 
@@ -233,3 +234,27 @@ def check_total(count: IntArray) -> None:
     total = float(count.sum(dtype=np.float64))
     if total > LARGEST_TOTAL:
         raise PanelDataError(f"all counts together must be at most 2^62; found {total:g}")
+
+
+def refuse_varying(panel: PanelCounts, name: str) -> None:
+    """Say which subject changes a column that should be its own, and where."""
+    between = panel.interval_covariates
+    if name not in between.columns:
+        return
+    values = between[name].astype(object)
+    same = np.diff(panel.subject_index) == 0
+    before, after = values.to_numpy()[:-1], values.to_numpy()[1:]
+    changed = np.array([a != b for a, b in zip(before, after, strict=True)], dtype=bool)
+    row = int(np.flatnonzero(same & changed)[0])
+    subject = panel.subjects[panel.subject_index[[row]]].tolist()[0]
+    first, second = (
+        f"{values.iloc[k]!r} in {shown_interval(panel.start[k], panel.stop[k])}"
+        for k in (row, row + 1)
+    )
+    n_more = len(set(panel.subject_index[:-1][same & changed].tolist())) - 1
+    more = f"; {plural(n_more, 'other subject')} too" if n_more else ""
+    raise PanelDataError(
+        f"{name!r} varies within a subject and cannot say which group it is in: subject "
+        f"{subject!r} has {first} and {second} (rows {row + 1} and {row + 2} of the panel, sorted "
+        f"by subject and time{more})"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -436,7 +436,7 @@ class PanelCounts(SubjectData):
 
         return summarise(self)
 
-    def table(self, by: str | None = None) -> PublishedTable:
+    def table(self, by: str | None = None, *, reference: Hashable | None = None) -> PublishedTable:
         """Subjects, follow-up, visits, events, rates and covariates by group.
 
         Prints as the first table of a report; ``to_frame()`` gives its numbers, and
@@ -446,6 +446,8 @@ class PanelCounts(SubjectData):
         ----------
         by : str, optional
             Covariate of the subjects that makes the groups; everybody if absent.
+        reference : level of `by`, optional
+            The group that stands first; the first in natural order if absent.
 
         Examples
         --------
@@ -455,7 +457,7 @@ class PanelCounts(SubjectData):
         """
         from gp4c.data.summaries.panel_table import tabulate
 
-        return tabulate(self, by)
+        return tabulate(self, by, reference)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per subject and interval, with the covariates; :meth:`from_frame` reads it.

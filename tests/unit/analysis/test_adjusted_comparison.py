@@ -1,6 +1,8 @@
 """Adjusted comparisons: averages over subjects, regressions, one set of numbers everywhere."""
 
+import copy
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.cli.program import app
 from gp4c.data.formulas.formula_text import drop_column
 from gp4c.exceptions import PanelDataError
+from gp4c.reporting.figures.plots import plot_ratio
+from gp4c.reporting.page.group_parts import whose
 
 TIMES = np.array([5.0, 20.0, 40.0])
 OPTIONS = {"bursts": False, "effect": None}
@@ -45,6 +49,34 @@ def test_standardised_curves_are_averages_over_subjects(found):
         assert_allclose(mine.cumulative, np.mean(each, axis=0), rtol=1e-8)
         assert (mine.cumulative_low < mine.cumulative).all()
         assert (mine.cumulative < mine.cumulative_high).all()
+
+
+def test_a_mean_made_by_a_few_draws_gives_way_to_the_median(found):
+    # one draw of a thousand has an effect of age that is beyond reason, as a group gives that says
+    # next to nothing about it
+    model = copy.copy(found.models["b"])
+    draws = model.posterior_
+    wild = draws.coefficients.copy()
+    wild[:, np.argmin(np.abs(draws.weights - 1e-3))] = 60.0
+    model.posterior_ = replace(draws, coefficients=wild)
+    broken = replace(found, models={**found.models, "b": model})
+    table, before = (each.standardised(TIMES).query("group == 'b'") for each in (broken, found))
+    assert_allclose(table.cumulative, before.cumulative, rtol=0.1)
+    assert_allclose(table.rate, before.rate, rtol=0.2)
+    note = "b says next to nothing about the effect of age"
+    assert note in str(broken)
+    assert note not in str(found)
+    change = (each.difference(TIMES, curve="cumulative") for each in (broken, found))
+    assert_allclose(*change, rtol=0.2)
+    assert ", posterior medians for b" in whose(broken, "")
+    assert "medians" not in whose(found, "")
+
+
+def test_figures_say_whose_curves_they_are(found):
+    key = found.plot(at="average").get_legend().get_title().get_text()
+    assert key == "arm, at average covariates, 95% bands"
+    label = plot_ratio(found, times=TIMES).get_ylabel()
+    assert label == "ratio of rates, b / a\nstandardised"
 
 
 def test_average_covariates_are_those_of_everybody(found):
@@ -121,6 +153,12 @@ def test_command_line_and_report_say_the_same(found, tmp_path):
     assert f'<div class="figure">{row.ratio:.3g}' in head
     assert "standardised" in head
     assert "at average covariates" in page
+    method = page[page.index('id="method"') :]
+    assert "A two-sided permutation test asked whether a group has more events" in method
+    assert "under 199 random permutations of the labels of subjects. The part of age" in method
+    assert "standard errors: jackknife, t with 37 degrees of freedom." in method
+    # each figure has its values: two of standardised curves, one at average covariates, two ratios
+    assert page.count("<summary>Values</summary>") == 5
 
 
 def test_terms_of_the_groups_leave_the_formula():

@@ -193,10 +193,34 @@ def test_test_and_probabilities_are_explained_and_disagreement_is_pointed_out():
     assert any(line.startswith("The data do not tell the accounts apart") for line in neither)
     assert "so far differ at any time" in " ".join(conclusions(answer(0.5, 0.9, 0.05, "curve")))
     assert "above all late" in " ".join(conclusions(answer(0.5, 0.9, 0.05, weights="late")))
+    shape = " ".join(conclusions(answer(0.2149, 0.11, 0.09)))
+    assert "lean to a difference (of shape, which the test does not look for)" in shape
+    level = " ".join(conclusions(answer(0.2, 0.2, 0.7)))
+    assert "lean to a difference (of level)" in level
+    missed = " ".join(conclusions(answer(0.2, 0.01, 0.03, "curve")))
+    assert "The test may have missed it by chance, or the model may not fit" in missed
     for agreed in (answer(0.01, 0.02, 0.9), answer(0.5, 0.9, 0.05), answer(0.2, 0.3, 0.3)):
         assert "Here only" not in " ".join(conclusions(agreed))
     for found in (only_evidence, only_test):
         assert "nats" not in found
+
+
+def test_a_lone_subject_a_group_without_events_and_strata_are_pointed_out():
+    frame = trial().to_frame().query("subject % 25 < 6")
+    first = frame["subject"].eq(frame["subject"].iloc[0])
+    lone = gp4c.PanelCounts.from_frame(frame.assign(arm=np.where(first, "lone", "rest")))
+    said = str(compare(lone, "arm", QUICK, n_permutations=99, bayes_factor=False))
+    assert "lone has one subject: its curve and band are about this subject" in said
+    assert "rest has one subject" not in said
+    frame.loc[frame["arm"] == "b", "count"] = 0
+    frame["site"] = np.where(frame["subject"] % 2, "x", "y")
+    quiet = gp4c.PanelCounts.from_frame(frame)
+    said = str(compare(quiet, "arm", QUICK, strata="site", n_permutations=99, bayes_factor=False))
+    assert "b has no events: its curve" in said
+    assert "a has no events" not in said
+    assert (
+        "Strata of site belong to the test and its interval; not part of them: the curves." in said
+    )
 
 
 def test_maximised_hyper_parameters_give_no_probabilities():

@@ -134,9 +134,16 @@ def test_compare_ordered_groups_early(ward):
         ("--by arm --strata ward", "'ward' has one level only, 'one': leave it out of the strata"),
         ("--by state", "'state' varies within a subject and cannot say which group it is in"),
         ("--by arm --strata state", "subject 1 has 'well' in"),
-        ("--by arm --test trend", "needs a number for each group of 'arm'"),
+        ("--by arm --strata block --blocks ward", "'one': leave it out of the blocks"),
+        ("--by arm --test trend", "--test trend needs a number for each group of 'arm'"),
+        ("--by arm --test trend", """give scores, such as --scores "low=1,high=2\""""),
+        ("--by arm --scores a=1,b=2", "--scores go with --test trend, not with --test level"),
+        ("--by arm --cluster arm", "--cluster arm has 2 levels; a random effect takes 4 to 200"),
         ("--by dose --test trend --scores none=zero", "GROUP=NUMBER"),
-        ("--by arm --test any --weights late", "weights go with"),
+        (
+            "--by arm --test any --weights late",
+            "--weights go with --test level and --test trend; --test any",
+        ),
     ],
 )
 def test_columns_that_cannot_be_compared_are_one_sentence(options, message, ward):
@@ -341,6 +348,9 @@ def test_describe_by_groups_says_what_the_library_says():
     printed = run("describe bladder --by treatment --csv").stdout
     assert printed.splitlines()[0] == "quantity,statistic,placebo,thiotepa,all"
     assert run("describe bladder --json --csv").exit_code == 2
+    turned = run("describe bladder --by treatment --reference thiotepa --csv").stdout
+    assert turned.splitlines()[0] == "quantity,statistic,thiotepa,placebo,all"
+    assert "--by" in run("describe bladder --reference thiotepa").stderr
 
 
 def test_describe_by_groups_writes_its_table(workplace):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.checks import plural, shown_interval, unknown_name
+from gp4c.data.checks import plural, refuse_varying, unknown_name
 from gp4c.data.ordering import natural_key
 from gp4c.exceptions import PanelDataError
 
@@ -95,13 +95,19 @@ def read_groups(panel: PanelCounts, by: str, reference: Hashable | None = None) 
     return column if reference is None else column.with_reference(reference)
 
 
-def read_strata(panel: PanelCounts, name: str, groups: Column) -> Column:
-    """Strata, each with at least two groups, and each group in at least two of them."""
+def read_several(panel: PanelCounts, name: str, role: str) -> Column:
+    """Strata or blocks, of which there are at least two."""
     column = read_column(panel, name)
     if len(column.levels) < 2:
         raise PanelDataError(
-            f"{name!r} has one level only, {column.levels[0]!r}: leave it out of the strata"
+            f"{name!r} has one level only, {column.levels[0]!r}: leave it out of the {role}"
         )
+    return column
+
+
+def read_strata(panel: PanelCounts, name: str, groups: Column) -> Column:
+    """Strata, each with at least two groups, and each group in at least two of them."""
+    column = read_several(panel, name, "strata")
     table = np.zeros((len(column.levels), len(groups.levels)), dtype=np.intp)
     np.add.at(table, (column.codes, groups.codes), 1)
     for g, group in enumerate(groups.levels):
@@ -128,7 +134,7 @@ def read_clusters(panel: PanelCounts, name: str) -> Column:
     column = read_column(panel, name)
     if not FEWEST_CENTRES <= len(column.levels) <= MOST_CENTRES:
         raise PanelDataError(
-            f"cluster={name!r} (--cluster) has {plural(len(column.levels), 'level')}; a random "
+            f"cluster={name!r} has {plural(len(column.levels), 'level')}; a random "
             f"effect takes {FEWEST_CENTRES} to {MOST_CENTRES} centres; take few of them as strata"
         )
     return column
@@ -186,27 +192,3 @@ def _number(level: Hashable) -> float | None:
         return float(level)
     found = _NUMBER.search(str(level))
     return None if found is None else float(found[0])
-
-
-def refuse_varying(panel: PanelCounts, name: str) -> None:
-    """Say which subject changes a column that should be its own, and where."""
-    between = panel.interval_covariates
-    if name not in between.columns:
-        return
-    values = between[name].astype(object)
-    same = np.diff(panel.subject_index) == 0
-    before, after = values.to_numpy()[:-1], values.to_numpy()[1:]
-    changed = np.array([a != b for a, b in zip(before, after, strict=True)], dtype=bool)
-    row = int(np.flatnonzero(same & changed)[0])
-    subject = panel.subjects[panel.subject_index[[row]]].tolist()[0]
-    first, second = (
-        f"{values.iloc[k]!r} in {shown_interval(panel.start[k], panel.stop[k])}"
-        for k in (row, row + 1)
-    )
-    n_more = len(set(panel.subject_index[:-1][same & changed].tolist())) - 1
-    more = f"; {plural(n_more, 'other subject')} too" if n_more else ""
-    raise PanelDataError(
-        f"{name!r} varies within a subject and cannot say which group it is in: subject "
-        f"{subject!r} has {first} and {second} (rows {row + 1} and {row + 2} of the panel, sorted "
-        f"by subject and time{more})"
-    )

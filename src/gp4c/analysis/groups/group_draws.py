@@ -99,6 +99,12 @@ class GroupDraws:
             return np.asarray(posterior.sample_integrals(begin, t, N_DRAWS, rng)[order])
 
 
+def has_medians(model: GaussianProcessModel, at: str) -> bool:
+    """Whether curves to show are posterior medians, since their means say nothing."""
+    view = shown(model, at)
+    return isinstance(view, CovariateModel) and view.has_medians
+
+
 def shown(model: GaussianProcessModel, at: str) -> GaussianProcessModel:
     """The model with the curves to show: averaged over everybody's covariates, or as it is."""
     if at == "standardised" and isinstance(model, CovariateModel):

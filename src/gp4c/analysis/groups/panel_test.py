@@ -18,8 +18,8 @@ from gp4c.analysis.groups.bin_scores import subject_scores
 from gp4c.analysis.groups.group_columns import (
     Column,
     read_clusters,
-    read_column,
     read_groups,
+    read_several,
     read_strata,
     trend_scores,
 )
@@ -107,7 +107,7 @@ class PanelTest:
             panel,
             groups,
             None if strata is None else read_strata(panel, strata, groups),
-            None if blocks is None else read_column(panel, blocks),
+            None if blocks is None else read_several(panel, blocks, "blocks"),
             test,
             weights,
             trend_scores(groups, scores) if test == "trend" else None,

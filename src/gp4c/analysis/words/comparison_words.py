@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from gp4c.analysis.groups.group_draws import has_medians
 from gp4c.data.checks import few_digits, plural
 from gp4c.estimators.fit_warnings import burst_remedy
 
@@ -12,11 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.groups.centre_ratios import CentreRatios
 
 #: p-value and probability from which a difference is called found; probability of a leaning
 FOUND, SURE, LEANING = 0.05, 0.95, 0.5
 #: more pairs than this have no intervals in the text
 MOST_PAIRS = 6
+#: share of the variance, in percent, above which the model has centres alone
+_ALL_OF_IT = 99.95
 ACCOUNTS = {
     "same": "one common curve",
     "factor": "one shape at different levels",
@@ -41,7 +47,7 @@ def summary_lines(found: Comparison) -> list[str]:
     sizes = ", ".join(f"{g} ({int((found.codes == k).sum())})" for k, g in enumerate(found.groups))
     lines = [f"{found.by}: {sizes} subjects", *adjusted_lines(found), *_centres(found)]
     lines += _ratios(found)
-    return [*lines, *conclusions(found), *_misfits(found), *found.notes]
+    return [*lines, *conclusions(found), *_cautions(found), *found.notes]
 
 
 def adjusted_lines(found: Comparison) -> list[str]:
@@ -75,13 +81,22 @@ def _centres(found: Comparison) -> Iterator[str]:
     centres = found.centres
     if centres is None:
         return
-    low, high = (100 * end for end in centres.share_interval())
     factor = [math.exp(end) for end in (centres.deviation, *centres.deviation_interval())]
     yield (
         f"Centres: rates of the {len(centres.column.levels)} levels of {centres.column.name} "
         f"differ by a factor of about {_ratio(factor[0])} (95% {_ratio(factor[1])} to "
-        f"{_ratio(factor[2])}; one standard deviation), {100 * centres.share:.0f}% (95% {low:.0f} "
-        f"to {high:.0f}%) of the variance of subjects' rates"
+        f"{_ratio(factor[2])}; one standard deviation), {_share_of_centres(centres)}"
+    )
+
+
+def _share_of_centres(centres: CentreRatios) -> str:
+    """How much of the variance between subjects is one between centres."""
+    low, high = (100 * end for end in centres.share_interval())
+    if low > _ALL_OF_IT:
+        return "and subjects of one centre do not differ measurably"
+    return (
+        f"{100 * centres.share:.0f}% (95% {low:.0f} to {high:.0f}%) of the variance of subjects' "
+        "rates"
     )
 
 
@@ -90,6 +105,41 @@ def curve_words(found: Comparison) -> str:
     if found.tested.adjustment is None:
         return ""
     return f"averaged over everybody's {found.tested.adjustment.formula}"
+
+
+def _cautions(found: Comparison) -> Iterator[str]:
+    """What the strata do not reach, and groups whose curves say less than they seem to."""
+    strata = found.tested.strata
+    if strata is not None:
+        others = ["the curves"]
+        others += ["the adjusted ratio"] if len(found.adjusted()) else []
+        others += ["the probabilities"] if found.hypotheses is not None else []
+        yield (
+            f"Strata of {strata.name} belong to the test and its interval; not part of them: "
+            f"{', '.join(others)}."
+        )
+    events = np.bincount(found.codes[found.panel.subject_index], found.panel.count)
+    for k, group in enumerate(found.groups):
+        if np.count_nonzero(found.codes == k) == 1:
+            yield (
+                f"{group} has one subject: its curve and band are about this subject, not about "
+                "others like it, so that ratios of curves look surer than they are; rely on the "
+                "test."
+            )
+        if events[k] == 0:
+            yield (
+                f"{group} has no events: its curve, and the size of every ratio of curves with it, "
+                "is mostly the prior's; rely on the test."
+            )
+        if has_medians(found.models[group], "standardised"):
+            effects = found.models[group].coefficients_
+            assert effects is not None
+            yield (
+                f"{group} says next to nothing about the effect of {effects.least_known}: a few "
+                "extreme draws would make the mean of its standardised curve, so its posterior "
+                "median is given."
+            )
+    yield from _misfits(found)
 
 
 def _misfits(found: Comparison) -> Iterator[str]:
@@ -127,15 +177,19 @@ def conclusions(found: Comparison) -> list[str]:
 def table_notes(found: Comparison) -> list[str]:
     """What stands below a table that has the numbers already: what was tested, and cautions."""
     questions = [] if found.hypotheses is None else _questions(found)
-    return [f"{_test(found)}.", *questions, *_misfits(found), *found.notes]
+    return [f"{_test(found)}.", *questions, *_cautions(found), *found.notes]
+
+
+def asked_by_test(found: Comparison) -> str:
+    """The question of the permutation test, after "asks" or "asked"."""
+    return _ASKS[found.test, found.tested.weights]
 
 
 def _questions(found: Comparison) -> list[str]:
     """What test and probabilities ask, and what to do where they answer differently."""
-    asks = _ASKS[found.test, found.tested.weights]
     return [
-        f"The test asks {asks}; it needs no model. The probabilities weigh three accounts of the "
-        "curves, equally likely beforehand, and trust the model.",
+        f"The test asks {asked_by_test(found)}; it needs no model. The probabilities weigh three "
+        "accounts of the curves, equally likely beforehand, and trust the model.",
         *_disagreement(found.p_value, found.probabilities, found.test),
     ]
 
@@ -192,7 +246,8 @@ def _kept(found: Comparison) -> Iterator[str]:
             f"{row.second} to {row.first} {_ratio(row.low)} to {_ratio(row.high)}"
             for row in found.intervals().itertuples()
         ]
-        yield f"Ratios of rates that tests of pairs do not reject (95%, Holm): {'; '.join(rows)}"
+        tests = "tests of pairs" if found.test == "level" else "tests of the level of pairs"
+        yield f"Ratios of rates that {tests} do not reject (95%, Holm): {'; '.join(rows)}"
 
 
 def _evidence(probabilities: dict[str, float]) -> str:
@@ -221,11 +276,20 @@ def _factors(found: Comparison) -> Iterator[str]:
 def _disagreement(p_value: float, probabilities: dict[str, float], test: str) -> list[str]:
     """Say what to do where test and probabilities point to different answers."""
     same = probabilities["same"]
+    best = max(probabilities, key=lambda name: probabilities[name])
+    of_shape = best == "curves" and test in ("level", "trend")
     if p_value > FOUND and same <= 1 - SURE:
-        why = "a difference of shape that it does not look for" if test == "level" else "chance"
+        missed = "a difference of shape, which it does not look for" if of_shape else "it by chance"
         return [
-            f"Here only the probabilities speak for a difference. The test may have missed {why}, "
-            "or the model may not fit: look at the ratio over time and at the diagnostics."
+            "Here only the probabilities speak for a difference. The test may have missed "
+            f"{missed}, or the model may not fit: look at the ratio over time and at the "
+            "diagnostics."
+        ]
+    if p_value > FOUND and best != "same" and probabilities[best] >= LEANING:
+        what = "of shape, which the test does not look for" if of_shape else "of level"
+        return [
+            f"Here only the probabilities lean to a difference ({what}); neither settles it: look "
+            "at the ratio over time."
         ]
     if p_value <= FOUND and same > LEANING:
         return [

@@ -226,7 +226,7 @@ def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCount
     """Split subjects by a covariate; all of them under None without one."""
     if by is None:
         return {None: panel}
-    from gp4c.analysis.groups.group_columns import refuse_varying
+    from gp4c.data.checks import refuse_varying
     from gp4c.data.ordering import natural_key
     from gp4c.exceptions import PanelDataError
 

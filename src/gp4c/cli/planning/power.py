@@ -32,6 +32,12 @@ _OPTIONS = {
     "n_permutations": "--permutations", "random_state": "--seed",
 }  # fmt: skip
 
+#: and those of the same name, as the subject of a rule or as what is lacking
+_SAME = re.compile(
+    r"^(ratio|rate|dispersion|allocation|visits|jitter|strata|alpha|target)(?= must be )"
+    r"|(?<=needs a )rate\b"
+)
+
 
 class Tested(StrEnum):
     """What the permutation test looks for."""
@@ -213,6 +219,7 @@ def _in_options() -> Iterator[None]:
     except PanelDataError as error:
         names = "|".join(_OPTIONS)
         text = re.sub(rf"\b({names})\b", lambda found: _OPTIONS[found[1]], str(error))
+        text = _SAME.sub(lambda found: f"--{found[0]}", text)
         raise PanelDataError(text) from None
 
 

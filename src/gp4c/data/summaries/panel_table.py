@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.checks import few_digits, unknown_name
+from gp4c.data.checks import few_digits, refuse_varying, unknown_name
 from gp4c.data.ordering import natural_key
 from gp4c.data.summaries.panel_summary import subject_totals
 from gp4c.data.summaries.table import Table
@@ -64,9 +64,9 @@ class Quantity:
         return f"{self.quantity}, {self.detail}" if self.detail else self.quantity
 
 
-def tabulate(panel: PanelCounts, by: str | None = None) -> Table:
+def tabulate(panel: PanelCounts, by: str | None = None, reference: object = None) -> Table:
     """Describe each group of subjects, and all of them."""
-    codes, names = group_codes(panel, by)
+    codes, names = group_codes(panel, by, reference)
     everybody = np.ones(panel.n_subjects, dtype=bool)
     masks = [*(codes == k for k in range(len(names))), everybody] if by else [everybody]
     rows = [*_observed(panel, masks), *_described(panel, by, masks)]
@@ -97,16 +97,17 @@ def _numbers(rows: list[Quantity], groups: tuple[str, ...]) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=["quantity", "statistic", *groups])
 
 
-def group_codes(panel: PanelCounts, by: str | None) -> tuple[NDArray[np.intp], list[object]]:
-    """Group of each subject, and the groups' names in their natural order."""
+def group_codes(
+    panel: PanelCounts, by: str | None, reference: object = None
+) -> tuple[NDArray[np.intp], list[object]]:
+    """Group of each subject, and the groups' names: the reference, then in natural order."""
     if by is None:
         return np.zeros(panel.n_subjects, dtype=np.intp), []
     import pandas as pd
 
-    table, between = panel.covariates, panel._interval_covariates
+    table = panel.covariates
     if by not in table.columns:
-        if between is not None and by in between.columns:
-            raise PanelDataError(f"{by!r} varies within subjects, so it cannot group them")
+        refuse_varying(panel, by)
         raise PanelDataError(
             f"there is no covariate {by!r} to group by; {unknown_name(by, list(table.columns))}"
         )
@@ -123,6 +124,11 @@ def group_codes(panel: PanelCounts, by: str | None) -> tuple[NDArray[np.intp], l
         raise PanelDataError(
             f"{by!r} has {len(levels)} different values; a table has at most {MOST_GROUPS} groups"
         )
+    if reference is not None:
+        first = [level for level in levels if str(level) == str(reference)]
+        if not first:
+            raise PanelDataError(f"{by!r} has no level {reference!r}; it has {levels}")
+        levels = [*first, *(level for level in levels if level not in first)]
     place = {level: k for k, level in enumerate(levels)}
     return np.array([place[value] for value in column], dtype=np.intp), levels
 

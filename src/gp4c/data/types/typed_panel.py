@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -166,7 +166,7 @@ class TypedPanel(PanelCounts):
 
         return summarise_types(self)
 
-    def table(self, by: str | None = None) -> Table:
+    def table(self, by: str | None = None, *, reference: Hashable | None = None) -> Table:
         """One table counts one thing: that of a type, or of the total."""
         raise PanelDataError(self._which_type())
 

@@ -149,6 +149,12 @@ class CovariateEffects:
             total += shares[some] @ np.exp(rows[some] @ coefficients)
         return total
 
+    @property
+    def least_known(self) -> str:
+        """The column that moves the curve of some subject by the least certain factor."""
+        farthest = np.abs(self.design.population({})).max(axis=0)
+        return self.design.names[int(np.argmax(farthest**2 * np.diag(self.covariance)))]
+
     def adjust(self, panel: PanelCounts) -> PanelCounts:
         """The panel with exp(βᵀz) in the exposure of its rows."""
         factor = np.exp(design_rows(self.design, panel) @ self.beta)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.regression.covariate_tables import CovariateTables
 from gp4c.estimators.regression.factors.factor_model import FactorModel
-from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.draws import CurveDraws, weighted_quantiles
 from gp4c.posterior.modulated_draws import ModulatedDraws
 
 if TYPE_CHECKING:
@@ -25,11 +25,18 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Covariates = Mapping[str, object]
 
+#: a mean of draws that lies above this quantile of them is that of a few extreme ones
+_HIGH = 0.975
+#: level of a band whose edges are both the median
+_MEDIAN = 1e-9
+
 
 class CovariateModel(CovariateTables, FactorModel):
     """Prediction from a fitted posterior and fitted coefficients."""
 
     histories_: SubjectHistories
+    #: whether the curves are posterior medians, since their means say nothing
+    has_medians = False
 
     # -- curves -----------------------------------------------------------------------------
 
@@ -56,6 +63,8 @@ class CovariateModel(CovariateTables, FactorModel):
         extrapolate : bool
             Allow times outside the window, where the model returns to its prior.
         """
+        if self.has_medians:
+            return self.intensity_band(t, _MEDIAN, extrapolate=extrapolate)[0]
         self._check_subjects(covariates, subjects)
         fn = partial(GaussianProcessModel.intensity, t=t, extrapolate=extrapolate)
         return self._asked(fn, covariates, subjects)
@@ -72,6 +81,8 @@ class CovariateModel(CovariateTables, FactorModel):
 
         The options are those of :meth:`intensity`.
         """
+        if self.has_medians:
+            return self.cumulative_band(t, _MEDIAN, extrapolate=extrapolate)[0]
         self._check_subjects(covariates, subjects)
         fn = partial(GaussianProcessModel.cumulative, t=t, extrapolate=extrapolate)
         return self._asked(fn, covariates, subjects)
@@ -160,6 +171,9 @@ class CovariateModel(CovariateTables, FactorModel):
         the chosen covariates. At average covariates (:meth:`cumulative`) there is one subject in
         the middle instead, who has fewer events where a covariate matters much.
 
+        Curves are posterior means; or medians, where the data leave the effect of a covariate so
+        open that a few extreme draws would make the mean.
+
         Parameters
         ----------
         t : float or array
@@ -187,7 +201,11 @@ class CovariateModel(CovariateTables, FactorModel):
         posterior = self._posterior()
         assert isinstance(posterior, CurveDraws)  # a formula is fitted by draws
         factor = known.average_factor(posterior.coefficients, covariates or {})
-        return self._with_curves(posterior.multiplied(factor))
+        view = self._with_curves(posterior.multiplied(factor))
+        weights = posterior.weights
+        high = weighted_quantiles(factor[None], weights, np.array([_HIGH]))[0, 0]
+        view.has_medians = bool(weights @ factor > high)
+        return view
 
     def _with_curves(self, posterior: CurveDraws) -> CovariateModel:
         view = object.__new__(type(self))

@@ -147,6 +147,7 @@ def plot_groups(
     level: float = 0.95,
     bands: bool | None = None,
     title: str | None = None,
+    whose: str = "",
     observed: Mapping[str, PanelCounts] | None = None,
 ) -> Axes:
     """Draw the curves of several groups, or of several estimators, over each other.
@@ -162,13 +163,15 @@ def plot_groups(
         Whether to draw bands; by default up to three curves have them.
     title : str, optional
         Title of the key, e.g. the covariate that makes the groups.
+    whose : str
+        Whose curves they are, for the key.
     observed : dict, optional
         Group to its data: the numbers of subjects still observed are written below the axis.
     """
     shown = len(models) <= _MOST_BANDS if bands is None else bands
     with_bands = list(models) if shown else []
     note = f"{percent(level)} band{'s' if len(models) > 1 else ''}" if shown else None
-    heading = ", ".join(filter(None, [title and safe(title), note]))
+    heading = ", ".join(filter(None, [title and safe(title), whose, note]))
     ax = _overlay(models, ax, what, level, with_bands, heading)
     if observed is not None:
         draw_observed(ax, observed_numbers(observed))
@@ -245,7 +248,8 @@ def plot_ratio(
     ax.plot(t, ratio, color=look.colour, linewidth=2)
     ax.axhline(1.0, color="#202020", linewidth=1, linestyle=(0, (4, 3)))
     what = "rates" if curve == "rate" else "mean numbers"
-    name = f"{safe(second)} / {safe(first)}{covariate_words(comparison, at)}"
+    whose = covariate_words(comparison, at)
+    name = f"{safe(second)} / {safe(first)}" + (f"\n{whose}" if whose else "")
     plain_axes(ax, time_label(time_words(comparison.panel)), f"ratio of {what}, {name}")
     ax.set_yscale("log")
     _plain_ratio_ticks(ax, float(np.min(low)), float(np.max(high)))
@@ -284,16 +288,16 @@ def plot_comparison(
     groups = list(enumerate(comparison.groups))
     return plot_groups(
         {str(g): shown(comparison.models[g], at) for _, g in groups}, ax, what=what, level=level,
-        title=f"{comparison.by}{covariate_words(comparison, at)}",
+        title=comparison.by, whose=covariate_words(comparison, at),
         observed={str(g): comparison.panel[comparison.codes == k] for k, g in groups},
     )  # fmt: skip
 
 
 def covariate_words(comparison: Comparison, at: str) -> str:
-    """Whose covariates curves have, as part of a label; nothing without a formula."""
+    """Whose covariates curves have, for a label; nothing without a formula."""
     if comparison.tested.adjustment is None:
         return ""
-    return ", standardised" if at == "standardised" else ", average covariates"
+    return "standardised" if at == "standardised" else "at average covariates"
 
 
 def plot_history(model: PanelEstimator, ax: Axes | None = None) -> Axes:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.analysis.groups.group_draws import shown
+from gp4c.analysis.groups.group_draws import has_medians, shown
 from gp4c.analysis.words.comparison_words import MOST_PAIRS, adjusted_for
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import p_text
 from gp4c.reporting.figures.curves import Bands, Curves, curves_of, ratio_times
 from gp4c.reporting.page.report_figures import Figure, curve_figure, ratio_figure
-from gp4c.reporting.page.report_page import paragraph, plot
+from gp4c.reporting.page.report_page import paragraph, plot, values_table
 from gp4c.reporting.words import estimate, number, percent
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gp4c.analysis.groups.contrast_answers import Question
     from gp4c.analysis.type_comparison import TypeComparison
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.reporting.figures.observed_numbers import ObservedNumbers
 
 #: how the curves of an adjusted comparison are labelled
 STANDARDISED = "standardised"
@@ -46,14 +47,23 @@ def shown_curves(
 
 
 def average_figure(
-    models: Mapping[str, PanelEstimator], levels: tuple[float, ...], figures: dict[str, Figure]
+    models: Mapping[str, PanelEstimator],
+    levels: tuple[float, ...],
+    level: float,
+    observed: ObservedNumbers | None,
+    figures: dict[str, Figure],
 ) -> str:
     """Curves at average covariates, beside the standardised ones."""
     curves = {name: curves_of(model, levels=levels) for name, model in models.items()}
-    figures["cumulative-average"] = curve_figure(curves, "cumulative")
+    figures["cumulative-average"] = curve_figure(curves, "cumulative", observed=observed)
+    values = [
+        values_table(name, c.times, c.cumulative, c.cumulative_bands, level)
+        for name, c in curves.items()
+    ]
     return plot(
         "cumulative-average", f"Mean number of events over time {AVERAGE}.",
         f"Mean number of events of a subject {AVERAGE}, with <span data-level></span> bands.",
+        "".join(values),
     )  # fmt: skip
 
 
@@ -62,7 +72,9 @@ def whose(comparison: Comparison | None, default: str) -> str:
     if comparison is None or comparison.tested.adjustment is None:
         return default
     formula = comparison.tested.adjustment.formula
-    return f"{STANDARDISED}: averaged over the covariates of all subjects ({escape(formula)})"
+    text = f"{STANDARDISED}: averaged over the covariates of all subjects ({escape(formula)})"
+    medians = [str(g) for g, m in comparison.models.items() if has_medians(m, "standardised")]
+    return text + (f", posterior medians for {escape(', '.join(medians))}" if medians else "")
 
 
 def ratio_cards(comparison: Comparison | None, level: float) -> Iterator[str]:
@@ -93,25 +105,34 @@ def regressions(
 
 
 def typed_parts(
-    comparison: TypeComparison, levels: tuple[float, ...], axis: str | None,
+    comparison: TypeComparison,
+    levels: tuple[float, ...],
+    level: float,
+    axis: str | None,
     shown: dict[str, Figure],
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     """The tests of all types together and of each, then what was compared in each type."""
     for line in comparison.conclusions():
         yield paragraph(line)
     for place, (name, found) in enumerate(comparison.by_type.items()):
         yield f"<h3>{escape(name)}</h3>"
-        yield from comparison_parts(found, levels, axis, shown, f"-type-{place}")
+        yield from comparison_parts(found, levels, level, axis, shown, f"-type-{place}")
 
 
 def comparison_parts(
-    comparison: Comparison, levels: tuple[float, ...], axis: str | None, shown: dict[str, Figure],
+    comparison: Comparison,
+    levels: tuple[float, ...],
+    level: float,
+    axis: str | None,
+    shown: dict[str, Figure],
     which_type: str = "",
-) -> Iterator[str]:  # fmt: skip
+) -> Iterator[str]:
     """The comparison in words, and the ratios of the first pairs over time.
 
     Parameters
     ----------
+    level : float
+        Level of the bands in tables.
     axis : str or None
         Words for the axis of time.
     shown : dict
@@ -137,5 +158,5 @@ def comparison_parts(
             yield plot(
                 key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
                 f"Ratio of {words}, {which}{escape(name)}, with <span data-level></span> bands; "
-                "1 is no difference.",
+                "1 is no difference.", values_table(name, times, ratio, bands, level),
             )  # fmt: skip

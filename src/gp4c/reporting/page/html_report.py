@@ -43,6 +43,7 @@ from gp4c.reporting.page.report_figures import Figure
 from gp4c.reporting.page.report_method import (
     PAPER,
     citation,
+    comparison_method,
     method_paragraphs,
     short_methods,
     typed_method,
@@ -59,6 +60,7 @@ from gp4c.reporting.page.report_page import (
     plot,
     summary_table,
     table,
+    values_table,
     warning_box,
 )
 from gp4c.reporting.page.unit_section import units_section
@@ -75,8 +77,6 @@ if TYPE_CHECKING:
 LEVELS = (0.5, 0.8, 0.95)
 #: formats of the report
 FORMATS = ("html", "docx", "pdf")
-#: rows of the tables under the figures
-_TABLE_ROWS = 11
 
 
 @dataclass(frozen=True, eq=False)
@@ -313,7 +313,9 @@ class Report:
             f"<span data-level></span> bands.{below}", self._values("cumulative"),
         )  # fmt: skip
         if adjusted:
-            yield average_figure(self.models, self.levels, self.figures)
+            yield average_figure(
+                self.models, self.levels, self.level, self.numbers_observed, self.figures
+            )
 
     def _in_words(self, what: str) -> str:
         """Text for those who do not see the figure."""
@@ -335,24 +337,19 @@ class Report:
         tables = []
         for name, c in self.curves.items():
             values = c.rate if what == "rate" else c.cumulative
-            if values is None:
-                continue
-            bands = (c.rate_bands if what == "rate" else c.cumulative_bands).get(self.level)
-            shown = np.unique(np.linspace(0, len(c.times) - 1, _TABLE_ROWS).astype(int))
-            header = ["time", "estimate", *([f"{percent(self.level)} from", "to"] if bands else [])]
-            rows = [
-                [point(c.times[k]), estimate(values[k]), *(estimate(b[k]) for b in bands or ())]
-                for k in shown.tolist()
-            ]
-            tables.append(table(name if self.by else "", header, rows, numbers=True))
+            if values is not None:
+                bands = c.rate_bands if what == "rate" else c.cumulative_bands
+                label = name if self.by else ""
+                tables.append(values_table(label, c.times, values, bands, self.level))
         return "".join(tables) + observed_table(self.numbers_observed)
 
     def _comparison(self) -> Iterator[str]:
         axis = TimeAxis.of(self.first).words
+        shown = (self.levels, self.level, axis, self.figures)
         if isinstance(self.comparison, TypeComparison):
-            yield from typed_parts(self.comparison, self.levels, axis, self.figures)
+            yield from typed_parts(self.comparison, *shown)
         elif self.comparison is not None:
-            yield from comparison_parts(self.comparison, self.levels, axis, self.figures)
+            yield from comparison_parts(self.comparison, *shown)
 
     def _forecast(self) -> Iterator[str]:
         if not self.forecasts:
@@ -394,7 +391,8 @@ class Report:
         )
         if self.by is not None and self.joint is None:
             known = np.flatnonzero(self.panel.covariates[self.by].notna())
-            yield group_table(self.panel[known].table(self.by))
+            first = None if self.comparison is None else self.comparison.groups[0]
+            yield group_table(self.panel[known].table(self.by, reference=first))
         if self.drawn is None:
             return
         yield picture(
@@ -446,6 +444,8 @@ class Report:
         full, short = (how(self.models, self.by) for how in (method_paragraphs, short_methods))
         if self.joint is not None:
             full, short = typed_method(self.joint)
+        if isinstance(self.comparison, Comparison):
+            full.insert(0, comparison_method(self.comparison))
         for heading, texts in (("In full", [*full, PAPER]), ("In brief", short)):
             quoted = "".join(paragraph(text) for text in texts)
             yield f"<h3>{heading}</h3><blockquote>{quoted}</blockquote>"

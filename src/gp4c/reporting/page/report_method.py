@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from gp4c import __version__
+from gp4c.analysis.words.comparison_words import adjusted_for, asked_by_test
 from gp4c.data.checks import check_choice
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.types.typed_answers import TypedCurves
 from gp4c.model.kernels import KERNELS
 from gp4c.reporting.fit_rows import is_variational, posterior_sentence
+
+if TYPE_CHECKING:
+    from gp4c.analysis.comparison import Comparison
 
 PAPER = (
     "Ding, H., Lee, Y., Sato, I. and Sugiyama, M. (2018). Variational inference for Gaussian "
@@ -37,6 +42,63 @@ def method_paragraphs(models: Mapping[str, PanelEstimator], by: str | None) -> l
     if len({(model.law_, model.effect_) for model in models.values()}) == 1:
         return [method_paragraph(next(iter(models.values())), by)]
     return [f"{by}: {name}. {method_paragraph(model, by)}" for name, model in models.items()]
+
+
+def comparison_method(found: Comparison) -> str:
+    """How groups were compared: test, interval, regression, curves and probabilities."""
+    parts = [_tested(found), _inverted(found)]
+    table = found.adjusted()
+    if len(table):
+        centres = " and a random effect for each centre" if found.centres is not None else ""
+        parts.append(
+            f"The ratio of rates adjusted for {adjusted_for(found)} is from a regression with one "
+            f"shape of the curve{centres}; standard errors: {table['errors'].iloc[0]}."
+        )
+    if found.tested.adjustment is not None:
+        parts.append(
+            "Standardised curves average the curves of a group over the covariates of all subjects."
+        )
+    if found.hypotheses is not None:
+        parts.append(
+            "Posterior probabilities weigh one common curve, one shape at different levels and a "
+            "curve for each group by their evidence, equally likely beforehand, with a normal "
+            "prior of standard deviation ln 2 for a log ratio of rates."
+        )
+    return " ".join(parts)
+
+
+def _tested(found: Comparison) -> str:
+    """The permutation test."""
+    tested, result = found.tested, found.tested.overall
+    whom = "whole centres" if tested.permutes_centres else "subjects"
+    how = f"{tested.n_permutations:,} random permutations of the labels of {whom}"
+    if result.exact:
+        how = f"all {result.n_labellings:,} ways to label the {whom}"
+    cells = [
+        f"{role} of {column.name}"
+        for role, column in (
+            ("strata", tested.strata), ("blocks", tested.blocks),
+            ("centres", None if tested.permutes_centres else tested.cluster),
+        )
+        if column is not None
+    ]  # fmt: skip
+    within = f" within {' and '.join(cells)}" if cells else ""
+    text = (
+        f"A two-sided permutation test asked {asked_by_test(found)}. It compares studentised "
+        "scores of subjects, events less those expected under "
+        f"{'the pooled rate of each stratum' if tested.strata is not None else 'one pooled rate'}, "
+        f"with their distribution under {how}{within}."
+    )
+    if tested.adjustment is not None:
+        text += f" The part of {tested.adjustment.formula} was taken out of the scores."
+    return text
+
+
+def _inverted(found: Comparison) -> str:
+    """The interval of the test."""
+    which = "this test" if found.test in ("level", "trend") else "the test of the level"
+    holm = " Holm's method adjusts p-values and intervals of pairs." if len(found.pairs) > 1 else ""
+    return f"Intervals for ratios of rates hold what {which} does not reject.{holm}"
 
 
 def short_methods(models: Mapping[str, PanelEstimator], by: str | None) -> list[str]:

@@ -16,15 +16,21 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gp4c import __version__
 from gp4c.reporting.figures.observed_numbers import HEADING
 from gp4c.reporting.row import FOLD
-from gp4c.reporting.words import point
+from gp4c.reporting.words import estimate, percent, point
 
 if TYPE_CHECKING:
     from gp4c.data.summaries.table import Table
+    from gp4c.reporting.figures.curves import Bands, Floats
     from gp4c.reporting.figures.observed_numbers import ObservedNumbers
     from gp4c.reporting.summary import ModelSummary
+
+#: rows of the tables under the figures
+_TABLE_ROWS = 11
 
 
 def page(
@@ -166,6 +172,18 @@ def table(
         f'<div class="scroll"><table><caption>{escape(caption)}</caption>{head}'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def values_table(name: str, times: Floats, values: Floats, bands: Bands, level: float) -> str:
+    """Values of a figure's curve at a few times, with the band of one level."""
+    edges = bands.get(level)
+    shown = np.unique(np.linspace(0, len(times) - 1, _TABLE_ROWS).astype(int))
+    header = ["time", "estimate", *([f"{percent(level)} from", "to"] if edges else [])]
+    rows = [
+        [point(times[k]), estimate(values[k]), *(estimate(edge[k]) for edge in edges or ())]
+        for k in shown.tolist()
+    ]
+    return table(name, header, rows, numbers=True)
 
 
 def observed_table(observed: ObservedNumbers | None) -> str:

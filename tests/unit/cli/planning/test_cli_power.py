@@ -97,6 +97,8 @@ def test_quiet_prints_nothing():
     ("options", "words"),
     [
         ("--ratio 0.5 --n-per-arm 1", "--n-per-arm must be a whole number from 2"),
+        ("--ratio -1 --n-per-arm 10", "--ratio must be a number from 0.001 to 1000; found -1"),
+        ("--ratio 0.5 --allocation 0", "--allocation must be a number from 0.01"),
         ("--ratio 0.5 --drop-out 3", "--drop-out must be a number from 0 to 1; found 3"),
         ("--ratio 0.5 --trials 0", "--trials must be a whole number"),
         ("--ratio 1", "give another, or --n-per-arm"),

@@ -140,7 +140,12 @@ def test_a_group_may_be_called_all():
     ("columns", "by", "words"),
     [
         ({"arm": list("aabb")}, "amr", "no covariate 'amr' to group by; .* did you mean 'arm'"),
-        ({"arm": list("abbb")}, "arm", "'arm' varies within subjects"),
+        (
+            {"arm": list("abbb")},
+            "arm",
+            r"'arm' varies within a subject .*: subject 1 has 'a' in "
+            r"\(0, 2\] and 'b' in \(2, 5\] \(rows 1 and 2",
+        ),
         ({"arm": ["a", "a", None, "b"]}, "arm", r"'arm' is missing for subject 2 \(1 in all\)"),
     ],
 )
@@ -158,6 +163,16 @@ def test_groups_come_in_their_natural_order():
     order = pd.Categorical(["low", "low", "high", "mid"], ["low", "mid", "high"], ordered=True)
     panel = gp4c.PanelCounts.from_frame(small().to_frame().assign(dose=order))
     assert panel.table(by="dose").columns[1:] == ("low", "mid", "high", "all")
+
+
+def test_the_reference_comes_first(bladder):
+    table = bladder.table(by="treatment", reference="thiotepa")
+    assert table.columns[1:] == ("thiotepa", "placebo", "all")
+    other = bladder.table(by="treatment")
+    assert [row[1] for row in table.rows] == [row[2] for row in other.rows]
+    assert small(dose=[10, 10, 2.5, 0]).table(by="dose", reference=10.0).columns[1] == "10.0"
+    with pytest.raises(PanelDataError, match="'treatment' has no level 'x'; it has"):
+        bladder.table(by="treatment", reference="x")
 
 
 def test_too_many_groups_are_refused():
