@@ -23,6 +23,7 @@ BENCHMARKS = (
     "adjusted_comparison",
     "centres",
     "power_check",
+    "power_peers",
     "covariate_coverage",
     "forecast_pit",
     "modulation_fleets",

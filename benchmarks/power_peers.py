@@ -1,0 +1,145 @@
+"""Power of the test of the level beside the tests a statistician would pick instead.
+
+Arms whose rates differ by a factor, and arms that do not differ, over simulated trials:
+
+- negative-binomial regression of subjects' totals with time at risk as the offset, Wald test;
+- Poisson regression of the same with errors robust to overdispersion (sandwich, HC0);
+- a nonparametric test of mean functions of the kind of Sun and Fang (2003): subjects' counts so far
+  beside the NPMPLE of everybody, summed over visits, studentised over subjects.
+
+All see the same trials. Where follow-up or visits differ between the arms, a test may reject too
+often without a difference: then its power says nothing, and it is not compared.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import statsmodels.api as sm
+from numpy.typing import NDArray
+from permutation_size import LEVEL, N_PERMUTATIONS, PHI, trial
+from provenance import stamp
+from scipy import stats
+
+import gp4c
+from gp4c.analysis.permutation import permutation_test, subject_scores
+
+Floats = NDArray[np.float64]
+
+N_TRIALS = 1000
+RESULTS = Path(__file__).parent / "results" / "power_peers.json"
+#: what the result stands on
+STANDS_ON = ("analysis/groups", "analysis/permutation.py")
+#: points of power that the test may be below the best of the others
+MOST_BEHIND = 0.03
+#: size from which a test is not valid: 5% and three binomial errors of 1,000 trials
+INVALID = 0.071
+
+KINDS: dict[str, dict[str, Any]] = {
+    "Poisson": {},
+    "frailty 0.5": {"frailty": 0.5},
+    "frailty 2": {"frailty": 2.0},
+    "frailty 0.5 and bursts": {"frailty": 0.5, "bursts": PHI},
+    "frailty 0.5, drop-out in one arm": {"frailty": 0.5, "dropout": (0.0, 0.04)},
+    "frailty 0.5, four times the visits in one arm": {"frailty": 0.5, "visits": (3, 12)},
+}
+#: rate ratio with which power is asked for
+RATIO = 0.6
+
+
+def ours(panel: gp4c.PanelCounts, arm: Floats, seed: int) -> float:
+    scores = subject_scores(
+        panel.start, panel.stop, panel.count.astype(float), panel.exposure, panel.subject_index,
+        panel.n_subjects,
+    )  # fmt: skip
+    rng = np.random.default_rng(seed)
+    found = permutation_test(
+        scores, arm.astype(np.intp), kind="level", n_permutations=N_PERMUTATIONS, rng=rng
+    )
+    return float(found.p_value)
+
+
+def totals(panel: gp4c.PanelCounts) -> tuple[Floats, Floats]:
+    """Events and time at risk of each subject."""
+    who, n = panel.subject_index, panel.n_subjects
+    length = (panel.stop - panel.start) * panel.exposure
+    return np.bincount(who, panel.count, n), np.bincount(who, length, n)
+
+
+def negative_binomial(panel: gp4c.PanelCounts, arm: Floats, seed: int) -> float:
+    events, time = totals(panel)
+    design = sm.add_constant(arm)
+    found = sm.NegativeBinomial(events, design, exposure=time).fit(disp=0, maxiter=200).pvalues[1]
+    if np.isfinite(found):
+        return float(found)
+    poisson = sm.GLM(events, design, sm.families.Poisson(), exposure=time)
+    return float(poisson.fit().pvalues[1])  # no overdispersion to be found
+
+
+def robust_poisson(panel: gp4c.PanelCounts, arm: Floats, seed: int) -> float:
+    events, time = totals(panel)
+    model = sm.GLM(events, sm.add_constant(arm), sm.families.Poisson(), exposure=time)
+    return float(model.fit(cov_type="HC0").pvalues[1])
+
+
+def mean_functions(panel: gp4c.PanelCounts, arm: Floats, seed: int) -> float:
+    order = np.lexsort((panel.stop, panel.subject_index))
+    who, count = panel.subject_index[order], panel.count[order]
+    first = np.flatnonzero(np.diff(who, prepend=-1))
+    running = np.cumsum(count)
+    so_far = running - np.repeat(running[first] - count[first], np.diff(np.r_[first, len(who)]))
+    everybody = gp4c.NPMPLE().fit(panel).cumulative(panel.stop[order])
+    score = np.bincount(who, so_far - everybody, panel.n_subjects) * (arm - arm.mean())
+    return float(2 * stats.norm.sf(abs(score.sum()) / np.sqrt((score**2).sum())))
+
+
+TESTS = {
+    "gp4c": ours,
+    "negative-binomial Wald": negative_binomial,
+    "robust Poisson": robust_poisson,
+    "Sun-Fang type": mean_functions,
+}
+
+
+def rejected(kind: dict[str, Any], ratio: float, n_trials: int) -> dict[str, list[float]]:
+    """Share of trials with p ≤ 0.05 and its error, by test; a failed fit rejects nothing."""
+    found = {name: np.zeros(n_trials) for name in TESTS}
+    for seed in range(n_trials):
+        panel, arm, _ = trial(seed, {**kind, "ratio": ratio})
+        for name, test in TESTS.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    found[name][seed] = test(panel, arm.astype(float), seed) <= LEVEL
+                except (np.linalg.LinAlgError, ValueError):
+                    continue
+    shares = {name: float(each.mean()) for name, each in found.items()}
+    return {n: [s, round(float(np.sqrt(s * (1 - s) / n_trials)), 4)] for n, s in shares.items()}
+
+
+def behind(size: dict[str, list[float]], power: dict[str, list[float]]) -> float:
+    """How far the power of our test is below that of the best valid one."""
+    valid = [power[name][0] for name in TESTS if size[name][0] <= INVALID]
+    return round(max(valid, default=0.0) - power["gp4c"][0], 4)
+
+
+def main(n_trials: int = N_TRIALS) -> None:
+    table: dict[str, Any] = {**stamp(STANDS_ON), "trials": n_trials, "ratio": RATIO, "kinds": {}}
+    for name, kind in KINDS.items():
+        row = {"size": rejected(kind, 1.0, n_trials), "power": rejected(kind, RATIO, n_trials)}
+        table["kinds"][name] = {**row, "behind": behind(row["size"], row["power"])}
+        print(name, table["kinds"][name], flush=True)
+    if n_trials == N_TRIALS:
+        RESULTS.write_text(json.dumps(table, indent=1) + "\n")
+    worst = max(table["kinds"], key=lambda name: table["kinds"][name]["behind"])
+    short = table["kinds"][worst]["behind"]
+    assert short <= MOST_BEHIND, f"{worst}: {100 * short:.1f} points below the best"
+
+
+if __name__ == "__main__":
+    main(*(int(argument) for argument in sys.argv[1:]))
