@@ -35,7 +35,7 @@ def on_the_page(message: str) -> str:
     message = message.replace("day_first=False", "“month first” under Dates")
     message = message.replace("origin=a date", "“A time or date” under First interval")
     message = message.replace("origin='column of entry dates'", "a column of entry dates")
-    message = message.replace("origin=None for", "choose")
+    message = message.replace("origin=None", "“from the first visit” under First interval")
     message = message.replace("since_entry=True", "“Count time from each subject's entry”")
     message = message.replace('missing="drop" (--drop-missing)', "“Leave out what is missing”")
     return _ARGUMENT.sub(_field, message)

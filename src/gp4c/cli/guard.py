@@ -68,7 +68,7 @@ def _interruptible() -> Iterator[None]:
 
 def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
-    message = message.replace(" origin=", " --origin ")
+    message = message.replace(" origin=None", " --origin first").replace(" origin=", " --origin ")
     message = message.replace("day_first=True or day_first=False", "--day-first or --month-first")
     message = _RULE.sub(r"--\1", message)
     message = _FACTOR.sub(lambda found: f"--{found[1]} {found[3]}".rstrip(), message)

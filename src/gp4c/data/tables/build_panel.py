@@ -405,7 +405,7 @@ def _code_in(values: pd.Series[Any]) -> str | None:
 
     if not pd.api.types.is_string_dtype(values.dtype):
         return None
-    different = pd.Series(values.dropna().unique()).astype("string")
+    different = pd.Series(list({cell for cell in values if isinstance(cell, str)}), dtype="string")
     codes = different[different.str.fullmatch(r"0\d+")]
     return str(codes.min()) if len(codes) else None
 
