@@ -432,12 +432,12 @@ def panel_png(panel: PanelCounts) -> bytes:
     from matplotlib.figure import Figure
 
     from gp4c.reporting.figures.panel_picture import figure_size, plot_panel
-    from gp4c.reporting.figures.plot_style import any_script
+    from gp4c.reporting.figures.plot_style import without_drawing_warnings
 
     drawing = Figure(figsize=figure_size(panel), layout="constrained")
     plot_panel(panel, drawing.subplots())
     buffer = io.BytesIO()
-    with any_script():
+    with without_drawing_warnings():
         drawing.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()
 
