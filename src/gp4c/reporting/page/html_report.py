@@ -78,7 +78,7 @@ class Report:
     Attributes
     ----------
     models : dict
-        Name of the group (any name if there is one) to fitted estimator.
+        Group (any name if there is one) to fitted estimator, as `Comparison.models` has them.
     panel : PanelCounts, optional
         The data; without them the report has no data section, picture or diagnostics.
     by : str, optional
@@ -97,7 +97,7 @@ class Report:
         Whether numbers of observed subjects stand below the curves of groups.
     """
 
-    models: Mapping[str, PanelEstimator]
+    models: Mapping[Any, PanelEstimator]
     panel: PanelCounts | None = None
     by: str | None = None
     comparison: Comparison | None = None
@@ -107,6 +107,12 @@ class Report:
     seed: int | None = None
     command: str | None = None
     observed: bool = True
+
+    def __post_init__(self) -> None:
+        """Groups have the names that are shown: 1, a level of a column, is "1"."""
+        for kept in ("models", "forecasts"):
+            named = {str(name): value for name, value in getattr(self, kept).items()}
+            object.__setattr__(self, kept, named)
 
     # -- results, computed once -------------------------------------------------------------
 
