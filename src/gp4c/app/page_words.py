@@ -18,6 +18,8 @@ FIELDS = {
     "decimal": "Decimal mark",
     "encoding": "Encoding",
 }
+#: those that are folded away, so that a message says where they are
+_FOLDED = ("sheet", "table", "delimiter", "decimal", "encoding")
 _ARGUMENT = re.compile(rf"\b({'|'.join(FIELDS)})=(\.\.\.|'[^']*'|\"[^\"]*\"|[\w.-]+)")
 
 
@@ -43,4 +45,5 @@ def on_the_page(message: str) -> str:
 
 def _field(found: re.Match[str]) -> str:
     value = "" if found[2] == "..." else f" {found[2]}"
-    return f"“{FIELDS[found[1]]}”{value}"
+    place = " under Format of the file" if found[1] in _FOLDED else ""
+    return f"“{FIELDS[found[1]]}”{place}{value}"
