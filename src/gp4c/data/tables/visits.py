@@ -28,7 +28,7 @@ from gp4c.data.tables.columns import (
     read_exposure,
     read_labels,
 )
-from gp4c.data.tables.day_numbers import refuse_day_numbers
+from gp4c.data.tables.date_texts import refuse_day_numbers
 from gp4c.data.tables.frames import Table
 from gp4c.data.tables.service import ServiceRecord, end_of_service
 from gp4c.data.tables.usage import check_usage
