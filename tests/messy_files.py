@@ -270,6 +270,10 @@ CORPUS = [
     Messy("open_order_month.csv", text(OPEN), MONTH, rows=([0], [122], [2])),
     Messy("both_orders.csv", text("id,date,n\n1,31/01/2024,0\n1,02/28/2024,2\n"), advice=("'31/01/2024' in 'date' has the day first", "lines 2 and 3")),
     Messy("impossible_day.csv", text(_lines().replace("2024-04-30", "2024-02-30")), advice=("'2024-02-30'", "line 4")),
+    Messy("excel_day_numbers.csv", text("id,date,n\n1,45292,0\n1,45320,2\n"), advice=("'date' must hold dates; 45292 is a number of days: 2024-01-01 as Excel counts", "origin=None", "line 2")),
+    Messy("sas_day_numbers.csv", text("id,VISDT,n\n1,23376,0\n1,23404,2\n"), advice=("23376 is a number of days", "2024-01-01 as SAS and Stata do")),
+    Messy("day_numbers_from_first.csv", text("id,date,n\n1,45292,0\n1,45320,2\n"), {"origin": None}, rows=([45292], [45320], [2])),
+    Messy("hours_of_a_meter.csv", text("id,time,n\n1,45292,1\n1,45320,2\n"), rows=([0, 45292], [45292, 45320], [1, 2])),
     # --- visits ----------------------------------------------------------------------------------------
     Messy("shuffled.csv", lambda path: VISITS.iloc[[4, 0, 5, 2, 1, 3]].to_csv(path, index=False)),
     Messy("first_visit_with_events.csv", text(_lines().replace("2024-01-31,0", "2024-01-31,4")), advice=("subject 002 has 4 events at 2024-01-31", "origin=a date", "origin='column of entry dates'", "line 5")),

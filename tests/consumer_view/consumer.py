@@ -25,6 +25,7 @@ text: str = forecast.table().to_latex()
 
 report = gp4c.Report({"all": model}, panel=panel, title="Trial")
 report.save("report.html")
+gp4c.Report(found.models, panel, "treatment", found).save("groups.html")
 assert_type(gp4c.citation(), str)
 try:
     gp4c.read_panel("visits.csv", subject="id")

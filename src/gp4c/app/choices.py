@@ -177,8 +177,7 @@ class Analysis:
             "for number, model in enumerate(found.models.values(), start=1):",
             "    print(model.summary())",
             "    model.save(f'fit-{number}.json')",
-            "models = {str(name): model for name, model in found.models.items()}",
-            f"gp4c.Report(models, panel, {by!r}, found, " + end,
+            f"gp4c.Report(found.models, panel, {by!r}, found, " + end,
         ]
 
 

@@ -18,6 +18,8 @@ FIELDS = {
     "decimal": "Decimal mark",
     "encoding": "Encoding",
 }
+#: those that are folded away, so that a message says where they are
+_FOLDED = ("sheet", "table", "delimiter", "decimal", "encoding")
 _ARGUMENT = re.compile(rf"\b({'|'.join(FIELDS)})=(\.\.\.|'[^']*'|\"[^\"]*\"|[\w.-]+)")
 
 
@@ -35,7 +37,7 @@ def on_the_page(message: str) -> str:
     message = message.replace("day_first=False", "“month first” under Dates")
     message = message.replace("origin=a date", "“A time or date” under First interval")
     message = message.replace("origin='column of entry dates'", "a column of entry dates")
-    message = message.replace("origin=None for", "choose")
+    message = message.replace("origin=None", "“from the first visit” under First interval")
     message = message.replace("since_entry=True", "“Count time from each subject's entry”")
     message = message.replace('missing="drop" (--drop-missing)', "“Leave out what is missing”")
     return _ARGUMENT.sub(_field, message)
@@ -43,4 +45,5 @@ def on_the_page(message: str) -> str:
 
 def _field(found: re.Match[str]) -> str:
     value = "" if found[2] == "..." else f" {found[2]}"
-    return f"“{FIELDS[found[1]]}”{value}"
+    place = " under Format of the file" if found[1] in _FOLDED else ""
+    return f"“{FIELDS[found[1]]}”{place}{value}"

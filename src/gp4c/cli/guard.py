@@ -79,7 +79,7 @@ def _interruptible() -> Iterator[None]:
 
 def in_options(message: str) -> str:
     """A message of the library in terms of the command line: ``count=...`` is ``--count ...``."""
-    message = message.replace(" origin=", " --origin ")
+    message = message.replace(" origin=None", " --origin first").replace(" origin=", " --origin ")
     for text, advice in _ADVICE.items():
         message = message.replace(text, advice)
     message = _RULE.sub(lambda found: f"--{_dashed(found[1])}", message)

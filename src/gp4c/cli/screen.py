@@ -15,7 +15,7 @@ def app(
         bool, typer.Option("--no-browser", help="Only print the address; open no browser.")
     ] = False,
 ) -> None:
-    """Open a page in the browser: drop a table, fit, take figures, tables and code with you.
+    """Open a page in the browser to read a table, fit it, and download figures, tables and code.
 
     The page is served to this machine alone, and only at the address that it
     prints. Nothing leaves the machine. Ctrl-C ends it.

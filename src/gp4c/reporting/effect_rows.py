@@ -23,7 +23,7 @@ ABOUT_EFFECTS = (
     "of a numeric covariate, or relative to the reference level of a category, the other "
     "covariates being equal. Intervals and p-values use standard errors that are robust to "
     "overdispersion: a sandwich over subjects, or with fewer than 100 subjects their jackknife and "
-    "quantiles of a t distribution. Each table says which."
+    "quantiles of a t distribution."
 )
 
 

@@ -52,7 +52,7 @@ def backtest(
     *,
     output: OutputOptions,
 ) -> None:
-    """Forecast from rolling origins and hold the forecasts against what came.
+    """Forecast from rolling origins and compare the forecasts with what was counted.
 
     Prints how often intervals held and log scores relative to a constant rate;
     with --out also writes backtest.csv and plots.

@@ -17,7 +17,7 @@ ClassesOption: TypeAlias = Annotated[
     typer.Option(
         "--classes",
         metavar="[auto|N]",
-        help="Look for subgroups of subjects with curves of their own: so many, or auto.",
+        help="Look for subgroups of subjects with their own curves: how many, or auto.",
         rich_help_panel=_FITTING,
     ),
 ]

@@ -81,7 +81,7 @@ BasesOption: TypeAlias = Annotated[
     typer.Option(
         min=1,
         max=10,
-        help="Basis intensities of --model mixture; 2 unless given.",
+        help="Number of basis curves of --model mixture; 2 if absent.",
         rich_help_panel=_FITTING,
     ),
 ]
@@ -113,13 +113,13 @@ LevelOption: TypeAlias = Annotated[
     float, typer.Option(min=0.01, max=0.999, help="Level of the bands.", rich_help_panel=_FITTING)
 ]
 SeedOption: TypeAlias = Annotated[
-    int, typer.Option(min=0, help="Seed of whatever is random.", rich_help_panel=_FITTING)
+    int, typer.Option(min=0, help="Seed of the random numbers.", rich_help_panel=_FITTING)
 ]
 BootstrapOption: TypeAlias = Annotated[
     int,
     typer.Option(
         min=0,
-        help="Subject bootstraps for the bands of estimators without a posterior.",
+        help="Bootstrap samples of subjects, for the bands of estimators without a posterior.",
         rich_help_panel=_FITTING,
     ),
 ]

@@ -87,7 +87,7 @@ CumulativeOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--cumulative",
-        help="Of visits: counts are totals since the beginning.",
+        help="The counts of a table of visits are totals since the beginning.",
         rich_help_panel=_READING,
     ),
 ]
@@ -95,15 +95,15 @@ SinceEntryOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--since-entry",
-        help="Of visits: count time from each subject's first visit, or from --origin.",
+        help="In a table of visits, count time from each subject's first visit, or from --origin.",
         rich_help_panel=_READING,
     ),
 ]
 OriginOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        help="Of visits: where first intervals start. A time or date; a column of entry times; or "
-        "first, for each subject's first visit. If absent 0, with dates first.",
+        help="Where first intervals start in a table of visits: a time or date, a column of entry "
+        "times, or 'first' for each subject's first visit. Default: 0, or 'first' with dates.",
         rich_help_panel=_READING,
     ),
 ]
@@ -131,7 +131,7 @@ DayFirstOption: TypeAlias = Annotated[
     bool | None,
     typer.Option(
         "--day-first/--month-first",
-        help="Order in dates such as 1/2/2024, if no row of the table tells.",
+        help="Which comes first in dates such as 1/2/2024, if no row of the table tells.",
         rich_help_panel=_READING,
     ),
 ]
@@ -147,15 +147,21 @@ QueryOption: TypeAlias = Annotated[
 ]
 DelimiterOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Between cells of a text file; found if absent.", rich_help_panel=_READING),
+    typer.Option(
+        help="What separates the cells of a text file; detected if absent.",
+        rich_help_panel=_READING,
+    ),
 ]
 DecimalOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Decimal mark of a text file; found if absent.", rich_help_panel=_READING),
+    typer.Option(help="Decimal mark of a text file; detected if absent.", rich_help_panel=_READING),
 ]
 EncodingOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(help="Of a text file, e.g. latin-1; found if absent.", rich_help_panel=_READING),
+    typer.Option(
+        help="Encoding of a text file, such as latin-1; detected if absent.",
+        rich_help_panel=_READING,
+    ),
 ]
 
 

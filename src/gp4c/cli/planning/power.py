@@ -143,7 +143,7 @@ def power(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(help="Seed of whatever is random.", rich_help_panel=_RUN)
+        int, typer.Option(help="Seed of the random numbers.", rich_help_panel=_RUN)
     ] = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,

@@ -1,11 +1,17 @@
-"""Dates as SAS, R, Excel and people write them, and the order of day and month in a column."""
+"""Dates as SAS, R, Excel and people write them; the order of day and month; days as numbers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
+
+import numpy as np
+
+from gp4c.data.subjects import FloatArray
+from gp4c.data.tables.frames import Table
+from gp4c.exceptions import PanelDataError
 
 #: months by their first letters in English, and in German where they differ
 _MONTHS = {
@@ -27,6 +33,16 @@ _DAY_NAME = re.compile(r"(?P<a>\d{1,2})[-. ]*(?P<name>[^\W\d_]{3,9})[-. ,]*" + _
 _NAME_DAY = re.compile(r"(?P<name>[^\W\d_]{3,9})\.? +(?P<a>\d{1,2}),? +(?P<y>\d{4})" + _TIME)
 #: first year of two digits that is one of the last century, as in R and Python
 _LAST_CENTURY = 69
+#: ends and parts of column names that say that the cells are dates, without punctuation
+_SAYS_DATE = re.compile(r"date|datum|dtc?$")
+#: day 0 of each program; Excel counts a 29 February 1900 that never was
+_DAY_0 = {
+    "as Excel counts": date(1899, 12, 30),
+    "as SAS and Stata do": date(1960, 1, 1),
+    "as R does": date(1970, 1, 1),
+}
+#: days that are dates of our time for one of them, from 1927 (Excel) to 2064 (R)
+_FIRST, _LAST = 10_000, 60_000
 
 
 @dataclass(frozen=True)
@@ -154,4 +170,31 @@ def both_readings(text: str) -> str:
     return (
         f"{text!r} is {day} {_NAMES[month - 1]} {found.year} with the day first and "
         f"{month} {_NAMES[day - 1]} {found.year} with the month first"
+    )
+
+
+def refuse_day_numbers(table: Table, name: str, time: FloatArray) -> None:
+    """Refuse visit times that are surely dates, counted in days since nobody knows when.
+
+    Read as times since 0, the time before a first visit would be a century without events.
+
+    Parameters
+    ----------
+    table : Table
+    name : str
+        Column of the visit times.
+    time : (n,) array
+        NaN where a cell is no number.
+    """
+    if not _SAYS_DATE.search(re.sub(r"[^a-z]", "", name.lower())) or np.isnan(time).all():
+        return
+    first, last = np.nanmin(time), np.nanmax(time)
+    if not (_FIRST <= first <= last <= _LAST and last - first < first):
+        return
+    row = int(np.nanargmin(time))
+    days = int(time[row])
+    readings = ", ".join(f"{zero + timedelta(days)} {who}" for who, zero in _DAY_0.items())
+    raise PanelDataError(
+        f"{name!r} must hold dates; {days} is a number of days: {readings}; write dates, or pass "
+        f"origin=None if time starts at each subject's first visit ({table.locate([row])})"
     )

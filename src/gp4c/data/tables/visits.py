@@ -28,6 +28,7 @@ from gp4c.data.tables.columns import (
     read_exposure,
     read_labels,
 )
+from gp4c.data.tables.date_texts import refuse_day_numbers
 from gp4c.data.tables.frames import Table
 from gp4c.data.tables.service import ServiceRecord, end_of_service
 from gp4c.data.tables.usage import check_usage
@@ -187,6 +188,8 @@ def _read_visits(
         )
     origin = None if assumed else origin
     time = times["time"]
+    if axis.origin is None and not _is_date(origin) and origin == 0:
+        refuse_day_numbers(table, roles["time"], time)
     rows = row_order(index, time) if sort else np.argsort(index, kind="stable")
     rows = np.arange(len(index)) if rows is None else rows
     ordered = index[rows]

@@ -109,7 +109,7 @@ def plot_pit(check: CountCheck, ax: Axes | None = None) -> Axes:
     ax.axhline(1, color=style(1).colour, linewidth=1.6)
     for height in check.pit_limits:
         ax.axhline(height, color=GREY, linewidth=1, linestyle=(0, (2, 2)))
-    plain_axes(ax, "share of expected totals below the observed one", "density")
+    plain_axes(ax, "share of expected totals below", "density")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1.1 * max(check.pit_limits[1], float(check.pit.max()) * bins))
     return ax

@@ -193,7 +193,7 @@ def save_figure(
     points = font_size or mpl.rcParams["font.size"]
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with (
-        replacing(path) as temporary, any_script(),
+        replacing(path) as temporary, without_drawing_warnings(),
         mpl.rc_context({"svg.hashsalt": "gp4c", "pdf.fonttype": 42, "font.size": points}),
     ):  # fmt: skip
         figure = Figure(figsize=size, layout="constrained")
@@ -202,8 +202,13 @@ def save_figure(
 
 
 @contextmanager
-def any_script() -> Iterator[None]:
-    """Labels in scripts that the font lacks are drawn as boxes, without a warning for each."""
+def without_drawing_warnings() -> Iterator[None]:
+    """Keep quiet about what no user can mend.
+
+    Labels in scripts that the font lacks are drawn as boxes, and a busy machine takes more than a
+    second to place a key.
+    """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")
+        warnings.filterwarnings("ignore", 'Creating legend with loc="best" can be slow')
         yield

@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gp4c.reporting.figures.curves import curves_of
-from gp4c.reporting.figures.plot_style import SIZE, any_script
+from gp4c.reporting.figures.plot_style import SIZE, without_drawing_warnings
 from gp4c.reporting.page.report_figures import Figure, curve_figure
 from gp4c.reporting.page.report_page import picture, plot, table
 
@@ -47,6 +47,6 @@ def _png(draw: Callable[[Axes], Axes]) -> bytes:
 
     figure, file = Drawing(figsize=SIZE, layout="constrained"), io.BytesIO()
     draw(figure.add_subplot())
-    with any_script():
+    with without_drawing_warnings():
         figure.savefig(file, format="png", dpi=150)
     return file.getvalue()

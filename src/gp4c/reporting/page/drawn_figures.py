@@ -13,13 +13,13 @@ from gp4c.reporting.figures.observed_numbers import ObservedNumbers, draw_observ
 from gp4c.reporting.figures.plot_style import (
     LONGEST_LABEL,
     SIZE,
-    any_script,
     legend,
     plain_axes,
     safe,
     shown_label,
     style,
     tint,
+    without_drawing_warnings,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def figure_png(values: Values, level: str) -> bytes:
     figure = Figure(figsize=size_with(len(observed["rows"])) if observed else SIZE,
                     layout="constrained")  # fmt: skip
     file = io.BytesIO()
-    with any_script():
+    with without_drawing_warnings():
         draw_figure(values, level, figure.subplots())
         figure.savefig(file, format="png", dpi=_DPI)
     return file.getvalue()

@@ -88,7 +88,7 @@ class Report:
     Attributes
     ----------
     models : dict
-        Name of the group (any name if there is one) to fitted estimator.
+        Group (any name if there is one) to fitted estimator, as `Comparison.models` has them.
     panel : PanelCounts, optional
         The data; without them the report has no data section, picture or diagnostics.
     by : str, optional
@@ -107,7 +107,7 @@ class Report:
         Whether numbers of observed subjects stand below the curves of groups.
     """
 
-    models: Mapping[str, PanelEstimator]
+    models: Mapping[Any, PanelEstimator]
     panel: PanelCounts | None = None
     by: str | None = None
     comparison: Comparison | TypeComparison | None = None
@@ -120,15 +120,21 @@ class Report:
     joint: TypedCurves | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        """Each type of events is a group; groups have the names that are shown: 1 is "1"."""
         joint = self.first
-        if not isinstance(joint, TypedCurves) or not joint.event_types_:
-            return
-        if len(self.models) > 1:
-            raise PanelDataError(
-                f"a report shows one fit to several types of events; found {len(self.models)} fits"
-            )
-        shown = {"joint": joint, "models": joint.type_models_, "by": EVENT_TYPE}
-        for name, value in shown.items():  # the dataclass is frozen for everybody else
+        if isinstance(joint, TypedCurves) and joint.event_types_:
+            if len(self.models) > 1:
+                raise PanelDataError(
+                    "a report shows one fit to several types of events; found "
+                    f"{len(self.models)} fits"
+                )
+            self._take(joint=joint, models=joint.type_models_, by=EVENT_TYPE)
+        for kept in ("models", "forecasts"):
+            self._take(**{kept: {str(name): one for name, one in getattr(self, kept).items()}})
+
+    def _take(self, **values: object) -> None:
+        """Set fields, which are frozen for everybody else."""
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     # -- results, computed once -------------------------------------------------------------
@@ -474,12 +480,12 @@ def panel_png(panel: PanelCounts) -> bytes:
     from matplotlib.figure import Figure
 
     from gp4c.reporting.figures.panel_picture import figure_size, plot_panel
-    from gp4c.reporting.figures.plot_style import any_script
+    from gp4c.reporting.figures.plot_style import without_drawing_warnings
 
     drawing = Figure(figsize=figure_size(panel), layout="constrained")
     plot_panel(panel, drawing.subplots())
     buffer = io.BytesIO()
-    with any_script():
+    with without_drawing_warnings():
         drawing.savefig(buffer, format="png", dpi=130)
     return buffer.getvalue()
 

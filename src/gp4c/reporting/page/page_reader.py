@@ -11,6 +11,8 @@ _SCREEN_ONLY = ("fieldset", "details", "nav", "script", "style", "noscript")
 #: elements that are one block of text each, and the kind of block
 _TEXTS = {"h2": "heading", "h3": "subheading", "p": "paragraph", "li": "item", "pre": "code",
           "figcaption": "caption", "caption": "title"}  # fmt: skip
+#: what follows each line of a card when it becomes a sentence
+_AFTER = {"name": ": ", "figure": " "}
 
 
 @dataclass
@@ -60,6 +62,7 @@ class _Reader(HTMLParser):
         self._level, self._hidden = level, 0
         self._words: list[str] | None = None
         self._card = 0  # depth of divisions inside a card, which is one paragraph
+        self._after = " "  # what follows the division of a card that is being read
         self._in_head = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -96,6 +99,7 @@ class _Reader(HTMLParser):
             self._card, self._words = 1, []
         elif self._card:
             self._card += 1
+            self._after = _AFTER.get(kind, ", ")
 
     def handle_endtag(self, tag: str) -> None:
         if self._hidden:
@@ -113,9 +117,9 @@ class _Reader(HTMLParser):
         elif tag == "div" and self._card:
             self._card -= 1
             if not self._card:
-                self.blocks.append(Block("paragraph", self._text()))
+                self.blocks.append(Block("paragraph", self._text().rstrip(", ")))
             elif self._words is not None:
-                self._words.append(" ")
+                self._words.append(self._after)
 
     def handle_data(self, data: str) -> None:
         if self._words is not None and not self._hidden:

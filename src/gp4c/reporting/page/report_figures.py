@@ -153,7 +153,7 @@ def pit_figure(check: CountCheck) -> Figure:
         "width": rounded(np.diff(check.edges) * 0.96),
         "name": "counted",
         "texts": [f"{value:.2f}" for value in height],
-        "xlabel": "share of expected totals below the observed one",
+        "xlabel": "share of expected totals below",
         "ylabel": "density",
         "lines": [1, *(round(limit, 3) for limit in check.pit_limits)],
         "range": [0, 1],

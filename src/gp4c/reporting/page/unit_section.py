@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from gp4c.reporting.figures.plot_style import SIZE, any_script
+from gp4c.reporting.figures.plot_style import SIZE, without_drawing_warnings
 from gp4c.reporting.figures.unit_plots import plot_funnel
 from gp4c.reporting.page.report_page import paragraph, picture, table
 from gp4c.reporting.publication.result_tables import ranking_table
@@ -48,6 +48,6 @@ def _funnel(model: PanelEstimator, ranking: pd.DataFrame) -> bytes:
 
     figure, file = Figure(figsize=SIZE, layout="constrained"), io.BytesIO()
     plot_funnel(model, ranking, figure.add_subplot())
-    with any_script():
+    with without_drawing_warnings():
         figure.savefig(file, format="png", dpi=150)
     return file.getvalue()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gp4c.exceptions import MissingExtraError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: sizes of type in points
 _CELL, _NOTE = 10, 9
+#: characters that fit on a line of a table; a cell of so few is not broken, such as an interval
+_LINE, _UNBROKEN = 72, 16
 #: thickness of lines in eighths of a point
 _THICK, _THIN = 12, 6
 
@@ -71,6 +74,7 @@ def add_table(document: Document, table: Table) -> None:
     for row in table.rows:
         _add_row(grid, list(row), right)
     _rule(grid, with_head=any(table.columns))
+    _widen(grid, column_shares([row for row in (table.columns, *table.rows) if len(row) == wide]))
     if not table.notes:
         document.add_paragraph()
     for note in table.notes:
@@ -114,6 +118,46 @@ def _add_row(grid: WordTable, texts: list[str], right: list[bool]) -> None:
         _small(paragraph, _CELL).paragraph_format.space_after = Pt(0)
         if flush:
             paragraph.alignment = WD_ALIGN_PARAGRAPH.RIGHT
+
+
+def column_shares(rows: Sequence[Sequence[str]]) -> list[float]:
+    """Share of each column in the width of a table.
+
+    Every column has room for its longest word and for short cells as a whole; what is left of the
+    line goes to columns whose cells would be broken.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of str
+        The first is the head, which may be broken at any blank.
+    """
+    whole = [2 + max(map(len, column)) for column in zip(*rows, strict=True)]
+    word = [
+        2 + max(_longest_part(cell, 0 if cell is column[0] else _UNBROKEN) for cell in column)
+        for column in zip(*rows, strict=True)
+    ]
+    to_break = sum(whole) - sum(word)
+    given = min(1.0, max(0.0, (_LINE - sum(word)) / to_break)) if to_break else 1.0
+    wide = [least + given * (most - least) for least, most in zip(word, whole, strict=True)]
+    return [one / sum(wide) for one in wide]
+
+
+def _longest_part(cell: str, unbroken: int) -> int:
+    """Characters of a cell that must stay on one line."""
+    return len(cell) if len(cell) <= unbroken else max(map(len, cell.split()), default=0)
+
+
+def _widen(grid: WordTable, shares: Sequence[float]) -> None:
+    """Give columns their shares of the width, in the grid and in each cell, as Word wants it."""
+    from docx.shared import Emu
+
+    total = sum(column.width or 0 for column in grid.columns)
+    for share, column in zip(shares, grid.columns, strict=True):
+        column.width = Emu(round(share * total))
+    for row in grid.rows:
+        if len(row._tr.tc_lst) == len(shares):  # not a heading over all columns
+            for share, cell in zip(shares, row.cells, strict=True):
+                cell.width = Emu(round(share * total))
 
 
 def _rule(grid: WordTable, with_head: bool) -> None:

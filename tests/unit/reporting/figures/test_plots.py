@@ -1,5 +1,7 @@
 """Plots show the model's numbers, on the axes given, in styles that differ without colour."""
 
+import itertools
+import warnings
 from types import SimpleNamespace
 
 import matplotlib as mpl
@@ -215,3 +217,18 @@ def test_the_same_picture_is_the_same_file(smooth, tmp_path, suffix):
         save_plot(lambda ax: plots.plot_intensity(curves, ax), file, dpi=50)
     assert files[0].read_bytes() == files[1].read_bytes()
     assert sorted(tmp_path.iterdir()) == files
+
+
+def test_a_busy_machine_is_no_reason_for_a_warning(tmp_path, monkeypatch):
+    """Matplotlib warns where placing a key takes more than a second; here every step does."""
+    clock = itertools.count(step=2.0)
+    monkeypatch.setattr("matplotlib.legend.time", SimpleNamespace(perf_counter=lambda: next(clock)))
+
+    def draw(axes):
+        axes.plot([0, 1], label="a")
+        axes.legend(loc="best")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        save_plot(draw, tmp_path / "plot.png")
+    assert next(clock) >= 4.0  # the key was placed, by that clock

@@ -32,6 +32,20 @@ def words(html):
     return html
 
 
+def test_groups_may_be_numbers(report):
+    """A column of 0 and 1 makes such groups, and `Comparison.models` names them so."""
+    frame = report.panel.to_frame().assign(arm=lambda f: (f["arm"] == "b").astype(int))
+    panel = gp4c.PanelCounts.from_frame(frame)
+    numbered = gp4c.Report(dict(enumerate(report.models.values())), panel, "arm")
+    lines = [block.text for block in blocks_of(numbered.header(), "95%")]
+    for number, model in enumerate(report.models.values()):
+        start = f"arm: {number}: {model.cumulative(12.0):#.3g} events per subject by 12 "
+        assert any(line.startswith(start) for line in lines)
+    values = next(numbered.sections()).html
+    assert "<caption>0</caption>" in values
+    assert "<caption>1</caption>" in values
+
+
 def test_word_has_every_table_figure_and_sentence_of_the_page(report, tmp_path):
     report.save(tmp_path / "report.docx")
     document = docx.Document(tmp_path / "report.docx")
@@ -68,7 +82,8 @@ def test_a_page_is_read_as_blocks():
     html = (
         "<h3>A &amp; b</h3><p>with <span data-level></span> bands</p>"
         "<details><p>folded</p></details><ul><li>one</li></ul>"
-        '<div class="card"><div>x</div><div>2.0</div></div>'
+        '<div class="card"><div class="name">x</div><div class="figure">2.0</div><div>events</div>'
+        '<div class="range">band 1 to 3</div></div>'
         "<table><caption>T</caption><thead><tr><th>h</th><th>n</th></tr></thead><tbody>"
         "<tr><th colspan=2>part</th></tr><tr><td>a</td><td>1</td></tr></tbody></table>"
         '<figure><div class="plot" id="rate"></div><figcaption>C</figcaption></figure>'
@@ -76,7 +91,8 @@ def test_a_page_is_read_as_blocks():
     found = [(b.kind, b.text) for b in blocks_of(html, "95%")]
     assert found == [
         ("subheading", "A & b"), ("paragraph", "with 95% bands"), ("item", "one"),
-        ("paragraph", "x 2.0"), ("table", "T"), ("plot", "rate"), ("caption", "C"),
+        ("paragraph", "x: 2.0 events, band 1 to 3"), ("table", "T"), ("plot", "rate"),
+        ("caption", "C"),
     ]  # fmt: skip
     table = blocks_of(html, "95%")[4]
     assert (table.head, table.rows) == (["h", "n"], [["part"], ["a", "1"]])

@@ -129,6 +129,19 @@ def test_word_opens_the_table_with_caption_and_notes(table, tmp_path):
     assert squeezed(note.text) == squeezed(table.notes[0])
 
 
+def test_columns_of_word_have_room_for_words_and_intervals(tmp_path):
+    docx = pytest.importorskip("docx")
+    label = "a label of many words that may well be broken where the line ends, as it is long"
+    rows = ((label, "0.0823 to 0.155", "x"), ("short", "1.00", "a-word-of-twenty-let"))
+    Table("T", ("covariate", "95% interval", "p"), rows).save(tmp_path / "table.docx")
+    (grid,) = docx.Document(tmp_path / "table.docx").tables
+    widths = [column.width for column in grid.columns]
+    assert [cell.width for cell in grid.rows[1].cells] == widths
+    assert widths[1] / sum(widths) >= len("0.0823 to 0.155") / 72
+    assert widths[2] / sum(widths) >= len("a-word-of-twenty-let") / 72
+    assert widths[0] > widths[2] > widths[1]
+
+
 def test_word_files_are_the_same_each_time(table):
     pytest.importorskip("docx")
     assert WRITERS[".docx"].content(table) == WRITERS[".docx"].content(table)

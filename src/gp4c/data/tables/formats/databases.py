@@ -34,6 +34,8 @@ from gp4c.exceptions import PanelDataError
 _BATCH = 10_000
 _COMMENT = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 _QUOTED = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"")
+#: what DuckDB and SQLite say of a table that is not there
+_UNKNOWN_TABLE = re.compile(r"Table with name|no such table")
 #: how a statement that only reads begins
 _READS = ("select", "with", "values", "from", "table")
 
@@ -84,7 +86,8 @@ class Database(FileFormat):
                 self._check(cursor, query)
                 return _fetched(cursor.execute(query), source)
             except self._errors() as error:
-                raise _refused(source, error) from None
+                known = self._tables(cursor) if _UNKNOWN_TABLE.search(str(error)) else ()
+                raise _refused(source, error, known) from None
 
     @contextmanager
     def _opened(self, path: Path, file: TableFile) -> Iterator[Any]:
@@ -240,7 +243,8 @@ def _fetched(cursor: Any, source: str) -> Table:
     return Table(columns, n_rows, locate, source)
 
 
-def _refused(source: str, error: Exception) -> PanelDataError:
-    """What a database says about a query, in one line."""
+def _refused(source: str, error: Exception, known: Sequence[str] = ()) -> PanelDataError:
+    """What a database says about a query, in one line, and which tables there are."""
     reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return PanelDataError(f"{source} cannot be read: {reason}")
+    tables = f"; there are {', '.join(repr(name) for name in known[:20])}" if known else ""
+    return PanelDataError(f"{source} cannot be read: {reason}{tables}")

@@ -61,12 +61,15 @@ class FileFormat(ABC):
         First bytes, any of which tells the kind.
     takes : tuple of str
         Fields of :class:`Choice` that mean something here.
+    holds_table : bool
+        Whether there is a table to read; files without one are refused with advice.
     """
 
     title: ClassVar[str] = ""
     extensions: ClassVar[tuple[str, ...]] = ()
     magic: ClassVar[tuple[bytes, ...]] = ()
     takes: ClassVar[tuple[str, ...]] = ()
+    holds_table: ClassVar[bool] = True
 
     def __init_subclass__(cls) -> None:
         if cls.__dict__.get("title"):
@@ -99,7 +102,8 @@ def read_file(file: TableFile, choice: Choice, label_column: LabelColumn) -> Tab
     kind = format_of(file)
     for name in choice.given():
         if name not in kind.takes:
-            fitting = [one.title for one in FORMATS if name in one.takes]
+            readable = (one for one in FORMATS if one.holds_table)
+            fitting = [one.title for one in readable if name in one.takes]
             raise PanelDataError(
                 f"{file.shown} is {kind.title}, which takes no {name}=...; "
                 f"that is for {_listed(fitting)}"

@@ -83,7 +83,10 @@ def _object(value: Any) -> dict[str, Any]:
 def _cell(value: Any, name: str, place: int, is_list: bool) -> Any:
     if isinstance(value, dict | list):
         where = f"{'object' if is_list else 'line'} {place}"
+        text = json.dumps(value)
+        shown = text if len(text) <= 40 else f"{text[:37]}..."
         raise PanelDataError(
-            f"{name!r} must hold plain values; found {json.dumps(value)[:40]} ({where})"
+            f"{name!r} must hold plain values, one JSON object per row of the table; "
+            f"found {shown} ({where})"
         )
     return value

@@ -15,6 +15,7 @@ class NotATable(FileFormat):
 
     advice: ClassVar[str] = ""
     takes = ("sheet", "table", "query", "delimiter", "decimal", "encoding")
+    holds_table = False
 
     def read(self, file: TableFile, choice: Choice, label_column: LabelColumn) -> NoReturn:
         """Say what the file is and what helps."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gp4c.data.checks import plural
@@ -30,13 +31,17 @@ class StatisticalFile(FileFormat):
     #: function of pyreadstat, and whether it tells codes of missing values
     reader = ""
     tells_codes = True
+    #: formats of days and of moments that pyreadstat does not take for dates by itself
+    day_formats = ""
+    moment_formats = ""
 
     def read(self, file: TableFile, choice: Choice, label_column: LabelColumn) -> Table:
         """Read all columns; first the header alone, which says how many cells are to come."""
         about = self._parsed(file, choice, metadataonly=True)[1]
         rows, names = about.number_rows or 0, about.column_names
         check_room(file.shown, PER_ROW * rows + 4 * PER_CELL * rows * len(names))
-        options = {"user_missing": True} if self.tells_codes else {}
+        options: dict[str, Any] = {"user_missing": True} if self.tells_codes else {}
+        options |= self._dates_among(about.original_variable_types.values())
         frame, about = self._parsed(file, choice, **options)
         if not len(frame):
             raise PanelDataError(f"{file.shown} is empty; it needs at least one row")
@@ -52,7 +57,20 @@ class StatisticalFile(FileFormat):
             value_labels={k: v for k, v in about.variable_value_labels.items() if k in columns},
         )  # fmt: skip
 
-    def _parsed(self, file: TableFile, choice: Choice, **options: bool) -> tuple[Any, Any]:
+    def _dates_among(self, formats: Iterable[str | None]) -> dict[str, list[str]]:
+        """Which formats of a file are dates beyond those that pyreadstat knows."""
+        shown = sorted({one for one in formats if one})
+        patterns = {
+            "extra_date_formats": self.day_formats,
+            "extra_datetime_formats": self.moment_formats,
+        }
+        return {
+            option: found
+            for option, pattern in patterns.items()
+            if pattern and (found := [one for one in shown if re.fullmatch(pattern, one)])
+        }
+
+    def _parsed(self, file: TableFile, choice: Choice, **options: Any) -> tuple[Any, Any]:
         try:
             import pyreadstat
         except ImportError:
@@ -72,6 +90,11 @@ class StatisticalFile(FileFormat):
         return parsed
 
 
+#: days that SAS writes in words, in other languages, or as month and year alone
+_SAS_DAYS = r"(WORDDAT[EX]|NLDATE[A-Z]*|EURDF(DD|DE|DN|WDX)|MONYY|YYMON|JULIAN)[\d.]*"
+_SAS_MOMENTS = r"(NLDATM[A-Z]*|EURDFDT)[\d.]*"
+
+
 class SasDataSet(StatisticalFile):
     """A data set of SAS, as SAS keeps it."""
 
@@ -79,6 +102,8 @@ class SasDataSet(StatisticalFile):
     extensions = (".sas7bdat",)
     magic = (bytes(12) + bytes.fromhex("c2ea8160b31411cfbd92080009c7318c181f1011"),)
     reader = "read_sas7bdat"
+    day_formats = _SAS_DAYS
+    moment_formats = _SAS_MOMENTS
 
 
 class SasTransport(StatisticalFile):
@@ -89,6 +114,8 @@ class SasTransport(StatisticalFile):
     magic = (b"HEADER RECORD*******LIB",)
     reader = "read_xport"
     tells_codes = False
+    day_formats = _SAS_DAYS
+    moment_formats = _SAS_MOMENTS
 
 
 class SpssFile(StatisticalFile):
@@ -116,6 +143,8 @@ class StataFile(StatisticalFile):
     extensions = (".dta",)
     magic = (b"<stata_dta>",)
     reader = "read_dta"
+    day_formats = r"%-?\d*(td|d).*"  # whatever follows says how Stata shows the day
+    moment_formats = r"%-?\d*t[cC](?!HH:MM(:SS)?$).*"
 
 
 def _observations(rows: Sequence[int]) -> str:

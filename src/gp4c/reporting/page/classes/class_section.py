@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gp4c.estimators.mixtures.classes.gp4c_classes import GP4CClasses
 from gp4c.reporting.figures.panel_picture import figure_size
-from gp4c.reporting.figures.plot_style import any_script
+from gp4c.reporting.figures.plot_style import without_drawing_warnings
 from gp4c.reporting.page.classes.class_plots import plot_class_panel
 from gp4c.reporting.page.classes.class_rows import class_rows
 from gp4c.reporting.page.report_page import paragraph, picture, table
@@ -58,6 +58,6 @@ def _png(draw: Callable[[Axes], Axes], size: tuple[float, float]) -> bytes:
 
     figure, file = Figure(figsize=size, layout="constrained"), io.BytesIO()
     draw(figure.add_subplot())
-    with any_script():
+    with without_drawing_warnings():
         figure.savefig(file, format="png", dpi=150)
     return file.getvalue()

@@ -251,6 +251,17 @@ def test_labels_of_values_and_codes_of_missing_cells_are_kept(tmp_path):
     assert "'n': 1 cell missing by a code: .d once" in panel.notes
 
 
+@pytest.mark.parametrize(
+    "shown", ["%td", "%tdDD/NN/CCYY", "%-9dnn/dd/YY", "DATE9", "WORDDATE18", "MONYY7"]
+)
+def test_days_of_stata_and_sas_are_dates_however_they_are_shown(shown, tmp_path):
+    days = [(day - dt.date(1960, 1, 1)).days for day in FRAME["date"]]
+    path = tmp_path / f"days.{'dta' if shown.startswith('%') else 'xpt'}"
+    write = pyreadstat.write_dta if shown.startswith("%") else pyreadstat.write_xport
+    write(FRAME.assign(date=np.array(days, float)), path, variable_format={"date": shown})
+    assert gp4c.read_panel(path, **OPTIONS).time_origin == pd.Timestamp("2024-01-01")
+
+
 # --- what cannot be read --------------------------------------------------------------------------
 
 
@@ -286,6 +297,21 @@ def test_a_package_that_is_not_there_is_named_with_its_extra(module, name, tmp_p
     monkeypatch.setitem(__import__("sys").modules, module, None)
     with pytest.raises(MissingExtraError, match=r"cannot be read without .* 'gp4c\[files\]'"):
         gp4c.read_panel(path)
+
+
+def test_a_choice_is_said_to_be_for_files_that_can_be_read(tmp_path):
+    path = tmp_path / "visits.csv"
+    WRITERS["visits.csv"](path)
+    assert message_of(path, query="SELECT 1").endswith(
+        "takes no query=...; that is for an SQLite database or a DuckDB database"
+    )
+
+
+@pytest.mark.parametrize("name", ["visits.sqlite", "visits.duckdb"])
+def test_a_table_that_a_query_misspells_is_refused_with_the_names_there_are(name, tmp_path):
+    path = tmp_path / name
+    WRITERS[name](path)
+    assert message_of(path, query="SELECT * FROM visit").endswith("; there are 'visits'")
 
 
 def test_a_workbook_that_unpacks_to_far_more_than_its_size_is_refused():
