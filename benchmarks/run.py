@@ -32,7 +32,7 @@ BENCHMARKS = (
     "scale",
     "judge",
     "shapes",
-    "mgcv_peer",
+    "peers",
     "burst_calibration",
     "false_evidence",
     "mixture",
