@@ -74,6 +74,11 @@ def document(trials: pd.DataFrame) -> dict[str, Any]:
         "machine": machine(),
         "peers": each,
         "skipped": [name for name, about in each.items() if about["version"] is None],
+        "to come": [
+            name
+            for name, about in each.items()
+            if about["version"] is not None and name not in set(trials["peer"])
+        ],
         "by peer": summary.by_peer(trials),
         "asked": {"error ratio": MOST_ERROR, "coverage": COVERAGE, "time ratio": 1.0},
         "limits": limits(trials),

@@ -26,13 +26,14 @@ def of_cell(trials: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     return trials[np.logical_and.reduce(same)]
 
 
-def rows(trials: pd.DataFrame) -> list[dict[str, Any]]:
+def rows(trials: pd.DataFrame) -> dict[str, dict[str, Any]]:
     """One row for each cell and peer; values that a peer does not give are None."""
-    found = []
+    found = {}
     for cell in CELLS:
         part = of_cell(trials, cell)
         for peer in dict.fromkeys(part["peer"]):
-            found.append({**cell._asdict(), **figures(part, peer)})
+            name = f"{cell.rate}, {cell.law}, {cell.events:g}: {peer}"
+            found[name] = {**cell._asdict(), **figures(part, peer)}
     return found
 
 

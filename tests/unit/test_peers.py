@@ -1,5 +1,6 @@
-"""The comparison with other packages: how curves are judged and scored."""
+"""The comparison with other packages: how curves are judged and scored, and what its page says."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -128,3 +129,27 @@ def test_a_peer_that_is_not_there_is_said_to_be_missing():
     from peer_fits.roster import Peer
 
     assert Peer("none", "gp4c_default.py", "no-such-package", home="nowhere").version() is None
+
+
+def test_the_page_says_what_the_result_says():
+    import peer_tables
+
+    text = peer_tables.PAGE.read_text(encoding="utf-8")
+    assert peer_tables.renewed(text) == text, "run `make readme`"
+
+
+def test_losses_are_listed():
+    import peer_tables
+
+    row = {"rate": "wavy", "law": "none", "events": 6.0, "peer": "other", "score_gain": [2.0, 1.0]}
+    lost, won = row | {"rate_error_ratio": [1.5, 0.1]}, row | {"rate_error_ratio": [0.5, 0.1]}
+    assert peer_tables.losses_list({"rows": {"a": won}}) == "None."
+    assert "other has the smaller error" in peer_tables.losses_list({"rows": {"a": won, "b": lost}})
+
+
+def test_the_result_has_all_that_it_measured():
+    found = json.loads((ROOT / "benchmarks" / "results" / "peers.json").read_text())
+    trials = pd.read_csv(ROOT / "benchmarks" / "results" / "peers_trials.csv")
+    waves = trials.loc[trials["rate"] == "wavy", "peer"].value_counts()
+    assert {name: row["trials"] for name, row in found["by peer"].items()} == waves.to_dict()
+    assert {*waves.index, *found["skipped"], *found["to come"]} == set(found["peers"])
