@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export PIP_DISABLE_PIP_VERSION_CHECK ?= 1
 NO_BROWSER := No Chromium found and none could be installed (that takes apt and root). Install chromium with the package manager of this machine, then run make test-browser again.
 
-.PHONY: demo test evidence evidence-all fuzz trust test-lowest test-newest coverage mutation lock build-check lint format bench docs pictures readme test-browser chromium clean
+.PHONY: demo test evidence evidence-all fuzz trust test-lowest test-newest coverage mutation lock build-check lint format bench docs pictures readme peers peers-r test-browser chromium clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -80,6 +80,29 @@ evidence: $(VENV)/.dev
 evidence-all: $(VENV)/.dev
 	$(BIN)/python benchmarks/evidence.py --all
 
+# gp4c beside other packages, in environments that it does not share: half an hour, resumable.
+# What cannot be installed is skipped, and the result says so. R's packages are the distribution's.
+$(VENV)-peers/.installed: NAMES = statsmodels surpyval numpyro "jax[cpu]" pandas
+$(VENV)-peers-gpflow/.installed: NAMES = gpflow tensorflow-cpu pandas
+peers: $(VENV)/.dev
+	-$(MAKE) --no-print-directory $(VENV)-peers/.installed
+	-$(MAKE) --no-print-directory $(VENV)-peers-gpflow/.installed
+	@command -v Rscript >/dev/null || $(MAKE) --no-print-directory peers-r || \
+	  echo "R could not be installed: mgcv and glmmTMB are skipped."
+	$(BIN)/python benchmarks/run.py peers
+	$(BIN)/python docs/images/make_peers.py
+	$(BIN)/python docs/_extensions/peer_tables.py
+
+$(VENV)-peers/.installed $(VENV)-peers-gpflow/.installed:
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install --quiet $(NAMES)
+	@touch $@
+
+peers-r:
+	@SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+	  $$SUDO env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
+	  r-cran-mgcv r-cran-glmmtmb
+
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
@@ -87,11 +110,13 @@ docs: $(VENV)/.docs
 # Pictures and numbers of the README; its tables, and those of docs/reliability.md, from results.
 pictures: $(VENV)/.browser
 	$(BIN)/python docs/images/make_images.py
+	$(BIN)/python docs/images/make_peers.py
 	$(MAKE) --no-print-directory readme
 
 readme: $(VENV)/.installed
 	$(BIN)/python docs/_extensions/readme_tables.py
 	$(BIN)/python docs/_extensions/reliability_tables.py
+	$(BIN)/python docs/_extensions/peer_tables.py
 
 test-browser: $(VENV)/.browser
 	GP4C_TEST_BROWSER=1 $(BIN)/python -m pytest tests/browser
@@ -123,4 +148,4 @@ chromium:
 	  { echo "$(NO_BROWSER)"; exit 1; }
 
 clean:
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest docs/_build docs/gallery docs/benchmarks.md docs/api/generated .pytest_cache .ruff_cache .mypy_cache
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest $(VENV)-peers $(VENV)-peers-gpflow docs/_build docs/gallery docs/benchmarks.md docs/api/generated .pytest_cache .ruff_cache .mypy_cache

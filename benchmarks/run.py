@@ -33,7 +33,7 @@ BENCHMARKS = (
     "scale",
     "judge",
     "shapes",
-    "mgcv_peer",
+    "peers",
     "burst_calibration",
     "false_evidence",
     "mixture",

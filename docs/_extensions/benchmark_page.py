@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 #: results that have pages of their own, or are for developers only
-ELSEWHERE = ("calibration", "calibration_development", "house")
+ELSEWHERE = ("calibration", "calibration_development", "house", "peers")
 #: rows of a table that nobody has arranged
 _MOST_ROWS = 40
 

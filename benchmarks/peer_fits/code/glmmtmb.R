@@ -1,0 +1,28 @@
+# A mixed model of counts at the middle of their intervals, with a natural spline chosen by AIC.
+library(glmmTMB)
+library(splines)
+
+fit <- function(data, times) {
+  data$mid <- (data$start + data$stop) / 2
+  data$length <- data$stop - data$start
+  data$id <- factor(data$subject)
+  fits <- lapply(c(5, 10, 15, 20), function(k) glmmTMB(
+    as.formula(paste0("count ~ ns(mid, ", k, ") + (1 | id) + offset(log(length))")),
+    data = data, family = nbinom1()))
+  aic <- sapply(fits, AIC)
+  model <- fits[[which.min(aic)]]
+  new <- data.frame(mid = times, length = 1, id = NA)
+  p <- predict(model, new, se.fit = TRUE, re.form = NA)
+  list(model = model, curve = data.frame(
+    rate = exp(p$fit),
+    rate_low = exp(p$fit - 1.96 * p$se.fit),
+    rate_high = exp(p$fit + 1.96 * p$se.fit)))
+}
+
+# -- for the comparison --
+about <- function(model, fresh) {
+  new <- data.frame(mid = (fresh$start + fresh$stop) / 2, length = fresh$stop - fresh$start,
+                    id = NA)
+  list(expected = exp(predict(model, new, re.form = NA)), family = "nb1",
+       dispersion = sigma(model), spread = attr(VarCorr(model)$cond$id, "stddev")[[1]])
+}
