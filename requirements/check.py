@@ -43,6 +43,8 @@ TOOLS = {
     "sphinx-gallery": ("docs/conf.py", '"sphinx_gallery.gen_gallery"'),
     "uv": ("Makefile", "$(BIN)/uv"),
 }
+#: code for other packages, in environments of their own (make peers)
+FOREIGN = ROOT / "benchmarks" / "peer_fits" / "code"
 DEVELOPERS_FOLDERS = ("tests", "benchmarks", "examples", "docs", "requirements")
 
 
@@ -86,7 +88,10 @@ def _calls_an_import(node):
 
 def imported(*folders):
     """Foreign modules that the files of some folders import, each with one file that does."""
-    files = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    files = [
+        path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))
+        if FOREIGN not in path.parents
+    ]  # fmt: skip
     own = {path.stem for path in files} | {path.parent.name for path in files}
     found = {module: path for path in files for module in imports(path)}
     return {m: p for m, p in found.items() if m not in own | set(sys.stdlib_module_names)}

@@ -124,7 +124,7 @@ def test_the_short_page_shows_the_committed_results():
         row = f"| {100 * float(key.split()[1]):.0f}% |"
         line = next(line for line in page.splitlines() if line.startswith(row))
         assert f"{share} ± {error}" in line, key
-    assert f"There were {found['data sets']} data sets" in page
+    assert f"in {found['data sets']} data sets" in page
 
 
 def test_the_page_shows_the_committed_results():

@@ -176,6 +176,11 @@ class Report:
         }
 
     @cached_property
+    def panel_picture(self) -> bytes:
+        """The picture of the data, as PNG; empty without data."""
+        return b"" if self.drawn is None else panel_png(self.drawn)
+
+    @cached_property
     def numbers_observed(self) -> ObservedNumbers | None:
         """Subjects of the groups under observation at a few times; None without groups."""
         if not self.observed or self.panel is None or self.by is None:
@@ -402,7 +407,7 @@ class Report:
         if self.drawn is None:
             return
         yield picture(
-            panel_png(self.drawn),
+            self.panel_picture,
             f"Panel picture: {self.panel.n_subjects} rows, one per subject; rectangles are "
             "intervals between visits, darker where more events were counted.",
             "One row per subject, one rectangle per interval between visits; darker means more "
