@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from gp4c import __version__
 from gp4c.reporting.figures.observed_numbers import HEADING
+from gp4c.reporting.page.reader_words import for_readers
 from gp4c.reporting.row import FOLD
-from gp4c.reporting.words import point
 
 if TYPE_CHECKING:
     from gp4c.data.summaries.table import Table
@@ -141,14 +141,14 @@ def _digest(text: str) -> str:
 def paragraph(text: str, css: str = "") -> str:
     """A paragraph of plain text."""
     name = f' class="{css}"' if css else ""
-    return f"<p{name}>{escape(text)}</p>"
+    return f"<p{name}>{escape(for_readers(text))}</p>"
 
 
 def warning_box(items: Sequence[str], heading: str = "Beware") -> str:
     """A box of remarks, empty without any."""
     if not items:
         return ""
-    lines = "".join(f"<li>{escape(item)}</li>" for item in items)
+    lines = "".join(f"<li>{escape(for_readers(item))}</li>" for item in items)
     return f'<div class="warn" role="note"><strong>{escape(heading)}</strong><ul>{lines}</ul></div>'
 
 
@@ -173,8 +173,8 @@ def observed_table(observed: ObservedNumbers | None) -> str:
     if observed is None:
         return ""
     rows = [
-        [point(time), *(f"{numbers[k]:,}" for numbers in observed.numbers.values())]
-        for k, time in enumerate(observed.times.tolist())
+        [name, *(f"{numbers[k]:,}" for numbers in observed.numbers.values())]
+        for k, name in enumerate(observed.names)
     ]
     return table(HEADING.capitalize(), ["time", *observed.numbers], rows, numbers=True)
 
@@ -202,7 +202,7 @@ def summary_table(summary: ModelSummary) -> str:
 
 def _cells(row: Sequence[str], numbers: bool) -> str:
     first, *others = row
-    cells = "".join(f"<td{_right(numbers)}>{escape(cell)}</td>" for cell in others)
+    cells = "".join(f"<td{_right(numbers)}>{escape(for_readers(cell))}</td>" for cell in others)
     return f'<th scope="row">{escape(first)}</th>{cells}'
 
 
