@@ -10,6 +10,7 @@ import numpy as np
 
 from gp4c.analysis.comparison_words import MOST_PAIRS, adjusted_for
 from gp4c.analysis.groups.group_draws import shown
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import p_text
 from gp4c.reporting.figures.curves import Bands, Curves, curves_of, ratio_times
@@ -92,14 +93,13 @@ def regressions(
 
 
 def comparison_parts(
-    comparison: Comparison, levels: tuple[float, ...], axis: str | None, shown: dict[str, Figure]
+    comparison: Comparison, levels: tuple[float, ...], axis: TimeAxis, shown: dict[str, Figure]
 ) -> Iterator[str]:
     """The comparison in words, and the ratios of the first pairs over time.
 
     Parameters
     ----------
-    axis : str or None
-        Words for the axis of time.
+    axis : TimeAxis
     shown : dict
         Figures of the page, to which those of the ratios are added.
     """

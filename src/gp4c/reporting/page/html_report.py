@@ -18,6 +18,7 @@ from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.effect_rows import effects_section
 from gp4c.reporting.figures.curves import Curves, at_exposure
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, observed_numbers
+from gp4c.reporting.figures.plot_style import time_label
 from gp4c.reporting.page import report_figures as figures
 from gp4c.reporting.page.classes.class_section import classes_section
 from gp4c.reporting.page.component_section import component_section
@@ -55,7 +56,7 @@ from gp4c.reporting.page.report_page import (
 )
 from gp4c.reporting.page.unit_section import units_section
 from gp4c.reporting.summary import ModelSummary, summarise
-from gp4c.reporting.words import estimate, moment, number, per, percent, point
+from gp4c.reporting.words import estimate, moment, number, per, percent, point, when
 
 if TYPE_CHECKING:
     import os
@@ -216,10 +217,10 @@ class Report:
 
     def header(self) -> str:
         """HTML under the title: sizes of the data, and a card for each group."""
-        unit, (start, end) = self.first.time_unit_, self.first.window_
-        span = f"{point(start)} to {moment(end, unit)}"
-        if self.first.time_origin_ is not None:
-            span += f" ({_window_words(start, end, TimeAxis.of(self.first))})"
+        axis, (start, end) = TimeAxis.of(self.first), self.first.window_
+        span = f"{point(start)} to {moment(end, axis.unit)}"
+        if axis.has_dates:
+            span += f" ({_window_words(start, end, axis)})"
         data = self.first.data_summary_ if len(self.models) == 1 else None
         sizes = self.panel or data
         lead = span
@@ -239,7 +240,7 @@ class Report:
             cards.append(
                 f'<div class="card"><div class="name">{escape(label)}</div>'
                 f'<div class="figure">{estimate(float(curves.cumulative[-1]))}</div>'
-                f"<div>events per subject{exposed} by {escape(moment(end, unit))}"
+                f"<div>events per subject{exposed} by {escape(when(end, axis))}"
                 f"{standardised}</div>"
                 f'<div class="range">{escape(band)}</div></div>'
             )
@@ -284,8 +285,8 @@ class Report:
             if values is not None:
                 whose = f"{name}: " if len(self.curves) > 1 else ""
                 parts.append(
-                    f"{whose}from {number(values[0])} at {moment(c.times[0], c.time_unit)} to "
-                    f"{number(values[-1])} at {moment(c.times[-1], c.time_unit)}, at most "
+                    f"{whose}from {number(values[0])} at {when(c.times[0], c.axis)} to "
+                    f"{number(values[-1])} at {when(c.times[-1], c.axis)}, at most "
                     f"{number(values.max())}"
                 )
         title = "Event rate over time. " if what == "rate" else "Mean number of events over time. "
@@ -300,9 +301,17 @@ class Report:
                 continue
             bands = (c.rate_bands if what == "rate" else c.cumulative_bands).get(self.level)
             shown = np.unique(np.linspace(0, len(c.times) - 1, _TABLE_ROWS).astype(int))
-            header = ["time", "estimate", *([f"{percent(self.level)} from", "to"] if bands else [])]
+            header = [
+                time_label(c.axis, None),
+                "estimate",
+                *([f"{percent(self.level)} from", "to"] if bands else []),
+            ]
             rows = [
-                [point(c.times[k]), estimate(values[k]), *(estimate(b[k]) for b in bands or ())]
+                [
+                    c.axis.date(c.times[k]) or point(c.times[k]),
+                    estimate(values[k]),
+                    *(estimate(b[k]) for b in bands or ()),
+                ]
                 for k in shown.tolist()
             ]
             tables.append(table(name if self.by else "", header, rows, numbers=True))
@@ -310,7 +319,7 @@ class Report:
 
     def _comparison(self) -> Iterator[str]:
         if self.comparison is not None:
-            axis = TimeAxis.of(self.first).words
+            axis = TimeAxis.of(self.first)
             yield from comparison_parts(self.comparison, self.levels, axis, self.figures)
 
     def _forecast(self) -> Iterator[str]:
@@ -329,7 +338,7 @@ class Report:
             mean = estimate(float(np.atleast_1d(forecast.mean)[-1]))
             rows.append([whose, end, mean, f"{low} to {high}"])
         names, times_of, medians, bands_of = zip(*fans, strict=True)
-        self.figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis.words)
+        self.figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
         header = ["", "window", "expected events", f"{percent(self.level)} interval"]
         yield table("Number of events to come, all subjects together", header, rows)
         yield plot(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.types.typed_answers import TypedCurves
 from gp4c.reporting.row import Row
-from gp4c.reporting.words import estimate, moment, number, percent
+from gp4c.reporting.words import estimate, number, percent, when
 
 
 def typed_rows(model: TypedCurves, level: float) -> Iterator[Row]:
@@ -24,7 +25,7 @@ def typed_rows(model: TypedCurves, level: float) -> Iterator[Row]:
 
 
 def _result_rows(model: TypedCurves, level: float) -> Iterator[Row]:
-    end, by = model.window_[1], moment(model.window_[1], model.time_unit_)
+    end, by = model.window_[1], when(model.window_[1], TimeAxis.of(model))
     for name in (*model.event_types_, None):
         value = float(model.cumulative(end, event=name))
         low, high = (float(edge) for edge in model.cumulative_band(end, level, event=name))
