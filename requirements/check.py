@@ -25,7 +25,7 @@ MODULES = {
     "scikit-learn": "sklearn",
 }
 #: modules that are imported only when their own library calls us
-BY_INVITATION = {"sklearn"}
+BY_INVITATION = {"sklearn", "_typeshed"}
 #: tools: the file that calls each, and by which words
 TOOLS = {
     "build": ("Makefile", "-m build"),

@@ -163,7 +163,7 @@ class Backtest:
     def plot(self, ax: Axes | None = None, *, what: str = "total") -> Axes:
         """Draw totals with intervals beside what came, or with ``what="pit"`` the PIT.
 
-        See :mod:`gp4c.reporting.figures.backtest_plots`.
+        See :mod:`gp4c.reporting.figures.fleets.backtest_plots`.
 
         Examples
         --------
@@ -172,7 +172,7 @@ class Backtest:
         >>> found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=10, n_origins=1)
         >>> ax = found.plot(what="pit")
         """
-        plots = import_module("gp4c.reporting.figures.backtest_plots")
+        plots = import_module("gp4c.reporting.figures.fleets.backtest_plots")
         return plots.plot_backtest(self, ax, what=what)  # type: ignore[no-any-return]
 
     def __str__(self) -> str:

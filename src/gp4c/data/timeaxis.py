@@ -147,10 +147,9 @@ class TimeAxis:
         return float(since / np.timedelta64(1, "us")) / MICROSECONDS[self.unit]
 
     @property
-    def words(self) -> str | None:
-        """The unit of time and since when, such as ``months since 2022-01-04``; None if neither."""
-        begin = self.date(0.0)
-        return self.unit if begin is None else f"{self.unit} since {begin}"
+    def has_dates(self) -> bool:
+        """Whether times are those of the calendar."""
+        return self.origin is not None and self.unit in MICROSECONDS
 
     def window(self, window: Window | None) -> tuple[float, float] | None:
         """Convert a window given by the user."""

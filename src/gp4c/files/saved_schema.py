@@ -120,6 +120,7 @@ FIELDS: dict[str, dict[str, Check]] = {
     "ServiceRecord": {
         "end": array("K", nan=True), "usage_rate": maybe(array("K")), "usage": maybe(TEXT),
         "entry": Sometimes(maybe(array("K"))), "dated": Sometimes(FLAG),
+        "by_usage": Sometimes(FLAG),
     },
     "RateRows": {
         "count": array("J"), "start": array("J"), "stop": array("J"), "exposure": array("J"),

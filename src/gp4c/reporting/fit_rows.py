@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.inference.variational.count_terms import count_term
 from gp4c.posterior.draws import CurveDraws
 from gp4c.reporting.row import Row
-from gp4c.reporting.words import estimate, moment, number, point
+from gp4c.reporting.words import estimate, number, span, when
 
 if TYPE_CHECKING:
     from gp4c.posterior.own_check import OwnCheck
@@ -152,19 +153,19 @@ def check_rows(model: PanelEstimator) -> Iterator[Row]:
     found = model.fit_check_
     if found is None:
         return
-    unit = model.time_unit_
+    axis = TimeAxis.of(model)
     yield Row(CHECK, "within subjects", _within(found), found.dispersion)
-    start, stop = point(found.worst_start), moment(found.worst_stop, unit)
     yield Row(
         CHECK, "over time",
-        f"events differ most from {start} to {stop}: {found.worst_observed:,.0f} seen, "
+        f"events differ most from {span(found.worst_start, found.worst_stop, axis)}: "
+        f"{found.worst_observed:,.0f} seen, "
         f"{number(found.worst_expected)} expected ({_surprise(found.time_p_value)})",
         found.time_p_value,
     )  # fmt: skip
     yield Row(
         CHECK, "without a model",
-        f"{estimate(found.nonparametric)} events by {moment(found.time, unit)}; the model says "
-        f"{estimate(found.mean)}", found.nonparametric,
+        f"{estimate(found.nonparametric)} events by {when(found.time, axis)}; the model "
+        f"says {estimate(found.mean)}", found.nonparametric,
     )  # fmt: skip
 
 

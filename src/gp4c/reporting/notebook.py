@@ -9,8 +9,9 @@ from gp4c.analysis.words.comparison_words import conclusions
 from gp4c.data.summaries.panel_summary import html_table
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CError
+from gp4c.reporting.figures.plot_style import axis_of
 from gp4c.reporting.summary import summarise
-from gp4c.reporting.words import estimate, moment, percent, point
+from gp4c.reporting.words import estimate, percent, point, when
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
@@ -34,7 +35,7 @@ def comparison_html(found: Comparison) -> str:
     """Groups, ratios at the horizon and the test of a comparison."""
     pairs = found.pairwise()
     several = len(found.groups) > 2
-    time = moment(float(pairs["time"].iloc[0]), found.panel.time_unit)
+    time = when(float(pairs["time"].iloc[0]), axis_of(found.panel))
     header = ["", f"ratio by {time}", "95% band", "probability that it is lower"]
     header += ["p (Holm)"] if several else []
     rows = [

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gp4c.data.checks import plural
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.fit_warnings import burst_remedy
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.inference.variational.count_terms import count_term
 from gp4c.reporting.page.classes.class_rows import class_remarks
-from gp4c.reporting.words import moment, point
+from gp4c.reporting.words import span
 
 #: frailty variance above which few subjects carry the mean
 _HEAVY_FRAILTY = 2.0
@@ -55,7 +56,7 @@ def _check_warnings(model: PanelEstimator) -> Iterator[str]:
     if found.comes_at_other_times:
         yield (
             "events come at other times than the fitted curve says, above all from "
-            f"{point(found.worst_start)} to {moment(found.worst_stop, model.time_unit_)}"
+            + span(found.worst_start, found.worst_stop, TimeAxis.of(model))
         )
 
 

@@ -18,7 +18,7 @@ from gp4c.reporting.fit_rows import check_rows, fit_rows, is_variational
 from gp4c.reporting.page.classes.class_rows import class_rows
 from gp4c.reporting.row import Row
 from gp4c.reporting.rows.law_rows import law_rows, length_scale_range
-from gp4c.reporting.words import duration, estimate, moment, number, per, percent, point
+from gp4c.reporting.words import duration, estimate, number, per, percent, point, when
 
 #: times at which a band is looked at where no curve was evaluated
 _FEW_POINTS = 51
@@ -66,7 +66,7 @@ def _data_rows(model: PanelEstimator) -> Iterator[Row]:
 
 
 def _result_rows(model: PanelEstimator, level: float, curves: Curves | None) -> Iterator[Row]:
-    section, (_, end), unit = "Result", model.window_, model.time_unit_
+    section, (_, end) = "Result", model.window_
     if curves is not None and curves.times[-1] != end:
         curves = None
     value = float(model.cumulative(end) if curves is None else curves.cumulative[-1])
@@ -78,7 +78,7 @@ def _result_rows(model: PanelEstimator, level: float, curves: Curves | None) -> 
     limits = {} if band is None else {"low": float(band[0][-1]), "high": float(band[1][-1])}
     yield Row(
         section, "mean number of events", _with_band(value, limits, level)
-        + f" by {moment(end, unit)}, {_for_whom(model)}", value,
+        + f" by {when(end, TimeAxis.of(model))}, {_for_whom(model)}", value,
         limits.get("low"), limits.get("high"),
     )  # fmt: skip
     if not model.is_step:
@@ -126,17 +126,12 @@ def _rate_rows(
     rate: Any = curves.rate if same and curves is not None else model.intensity(times)
     low, high = int(np.argmin(rate)), int(np.argmax(rate))
     if rate[high] > rate[low] * (1 + 1e-9):
+        axis = TimeAxis.of(model)
         text = (
-            f"from {estimate(rate[low])} at {_when(model, times[low])} "
-            f"to {estimate(rate[high])} at {_when(model, times[high])}"
+            f"from {estimate(rate[low])} at {when(times[low], axis)} "
+            f"to {estimate(rate[high])} at {when(times[high], axis)}"
         )
         yield Row(section, "range of the rate", text, low=float(rate[low]), high=float(rate[high]))
-
-
-def _when(model: PanelEstimator, time: float) -> str:
-    """A time, with its date where the data had dates."""
-    text, date = moment(time, model.time_unit_), TimeAxis.of(model).date(time)
-    return text if date is None else f"{text} ({date})"
 
 
 def _crude_row(model: PanelEstimator, section: str, average: float) -> Iterator[Row]:

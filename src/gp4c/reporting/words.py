@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.plain import per as per
 from gp4c.plain import singular
 
@@ -47,6 +48,16 @@ def point(value: float, digits: int = 3) -> str:
 def moment(value: float, unit: str | None) -> str:
     """Write a point in time: ``53 months``, or ``time 53`` without a unit."""
     return f"{point(value)} {unit}" if unit else f"time {point(value)}"
+
+
+def when(value: float, axis: TimeAxis) -> str:
+    """Write a point in time as a date where the data have dates, else as :func:`moment`."""
+    return axis.date(value) or moment(value, axis.unit)
+
+
+def span(start: float, stop: float, axis: TimeAxis) -> str:
+    """Write a stretch of time: ``3 to 6 months``, or from date to date."""
+    return f"{axis.date(start) or point(start)} to {when(stop, axis)}"
 
 
 def percent(level: float) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gp4c.analysis.groups.group_draws import has_medians
 from gp4c.data.checks import few_digits, plural
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.fit_warnings import burst_remedy
 
 if TYPE_CHECKING:
@@ -155,11 +156,14 @@ def _misfits(found: Comparison) -> Iterator[str]:
 
 
 def _ratios(found: Comparison) -> Iterator[str]:
-    unit = f" {found.panel.time_unit}" if found.panel.time_unit else ""
+    axis = TimeAxis(found.panel.time_unit, found.panel.time_origin)
+    unit = f" {axis.unit}" if axis.unit else ""
     whose = f", standardised ({words})" if (words := curve_words(found)) else ""
     for row in found.pairwise().itertuples():
+        time = float(row.time)  # type: ignore[arg-type]
+        end = axis.date(time) or f"{few_digits(time)}{unit}"
         yield (
-            f"Mean number of events by {few_digits(row.time)}{unit}{whose}: {row.second} has "
+            f"Mean number of events by {end}{whose}: {row.second} has "
             f"{row.ratio:.2f} (95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
             f"probability that it is lower {_probability(row.probability)}"
             + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(found.groups) > 2 else "")

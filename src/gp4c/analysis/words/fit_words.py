@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.fit_warnings import burst_remedy
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ def _about_bursts(model: PanelEstimator, within: WithinDispersion) -> str:
 
 
 def _about_time(model: PanelEstimator, over_time: OverTime) -> str:
-    worst = over_time.worst()
-    unit = f" {model.time_unit_}" if model.time_unit_ else ""
+    worst, axis = over_time.worst(), TimeAxis.of(model)
+    start = axis.date(worst["start"]) or f"{worst['start']:.3g}"
     text = (
         f"Events come at other times than the fitted curve says (p = {over_time.p_value:.2g}): "
-        f"from {worst['start']:.3g} to {worst['stop']:.3g}{unit} there are "
+        f"from {start} to {_moment(worst['stop'], axis)} there are "
         f"{worst['observed']:.0f} where {worst['expected']:.3g} are expected; "
     )
     if isinstance(model, HomogeneousPoisson):
@@ -47,10 +48,15 @@ def _about_time(model: PanelEstimator, over_time: OverTime) -> str:
     return text + "allow for a faster change of the rate, or for groups with curves of their own"
 
 
+def _moment(time: float, axis: TimeAxis) -> str:
+    """A date where the data have dates, else a number with its unit."""
+    return axis.date(time) or f"{time:.3g}" + (f" {axis.unit}" if axis.unit else "")
+
+
 def _about_mean(model: PanelEstimator, mean: MeanCheck) -> str:
-    unit = f" {model.time_unit_}" if model.time_unit_ else ""
+    end = _moment(mean.time, TimeAxis.of(model))
     text = (
-        f"The mean number of events by {mean.time:.3g}{unit} is {mean.model:.3g} "
+        f"The mean number of events by {end} is {mean.model:.3g} "
         f"(99% band {mean.low:.3g} to {mean.high:.3g}), and {mean.npmle:.3g} by the nonparametric "
         "estimator: "
     )

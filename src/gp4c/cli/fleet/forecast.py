@@ -328,7 +328,10 @@ def _draw_fan(ax: Axes, model: Any, found: Forecast, options: dict[str, Any]) ->
     times = np.append(window[0], times)  # with no events yet
     whose = {None: "a new subject", "active": "those in service"}
     label = f"events of {whose.get(found.subjects, 'all subjects')}"  # type: ignore[arg-type]
-    plot_fan(times, quantiles, ax, time_unit=axis.words, ylabel=label)
+    plot_fan(
+        times, quantiles, ax, time_unit=found.time_unit, time_origin=found.time_origin,
+        ylabel=label,
+    )  # fmt: skip
 
 
 def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:

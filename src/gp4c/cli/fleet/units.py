@@ -42,7 +42,7 @@ def units(
     Example: gp4c units fleet/fit.json --worst 0.1
     """
     from gp4c.reporting.csv_tables import to_csv, write_csv
-    from gp4c.reporting.figures.unit_plots import plot_funnel
+    from gp4c.reporting.figures.fleets.unit_plots import plot_funnel
     from gp4c.reporting.publication.result_tables import ranking_table
 
     model = open_fit(fit)

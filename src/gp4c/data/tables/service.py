@@ -37,6 +37,8 @@ class ServiceRecord:
         unit of time; since 2000-01-01 if `dated`.
     dated : bool
         Whether the common clock is the calendar.
+    by_usage : bool
+        Whether time is each subject's own cumulative usage.
     """
 
     end: FloatArray
@@ -44,6 +46,7 @@ class ServiceRecord:
     usage: str | None = None
     entry: FloatArray | None = None
     dated: bool = False
+    by_usage: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "end", frozen(self.end))
@@ -61,7 +64,9 @@ class ServiceRecord:
         """The record of the subjects at these positions."""
         rate = None if self.usage_rate is None else self.usage_rate[positions]
         entry = None if self.entry is None else self.entry[positions]
-        return ServiceRecord(self.end[positions], rate, self.usage, entry, self.dated)
+        return ServiceRecord(
+            self.end[positions], rate, self.usage, entry, self.dated, self.by_usage
+        )
 
     @classmethod
     def joined(
@@ -81,6 +86,7 @@ class ServiceRecord:
             known[0].usage,
             np.concatenate(entries) if len(entries) == len(every) else None,
             known[0].dated,
+            known[0].by_usage,
         )
 
 

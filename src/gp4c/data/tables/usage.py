@@ -91,7 +91,7 @@ def on_clock_of_usage(fields: PanelFields, window: Window | None) -> PanelFields
     return {
         **fields, "start": start, "stop": stop, "exposure": None, "window": window,
         "time_unit": record.usage, "time_origin": None,
-        "service": ServiceRecord(end), "notes": (*fields["notes"], *said),
+        "service": ServiceRecord(end, by_usage=True), "notes": (*fields["notes"], *said),
     }  # fmt: skip
 
 

@@ -198,12 +198,15 @@ def planned(
     going_on = how_it_goes_on(model, begin, end, beyond)
     once, plan = _each_once(who, plan)
     counts = model._joint_counts(once.known, once.covariates_with(new), going_on.way, once.own)
+    alike = (
+        not plan.pairs or times.own is not None or np.ptp([times.start, times.stop], 1).max() == 0
+    )
     words = (
         service_words(
             who.everybody, times.begin, float(times.stop.max()), who.active,
             times.since(who.everybody),
         ),
-        age_words(model, who.known, plan.asked, times.own is not None),
+        age_words(model, who.known, plan.asked, times.own is not None) if alike else "",
         "" if new is None else addition_words(times.axis, new),
         model.new_subject_words() if who.known is None or new is not None else "",
         usage_words(model, given, units, who.known is None),

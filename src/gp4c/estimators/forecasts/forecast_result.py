@@ -222,7 +222,7 @@ class Forecast:
         >>> model.forecast(53, 60).plot().get_xlabel()
         'number of events'
         """
-        plots = import_module("gp4c.reporting.figures.forecast_plots")
+        plots = import_module("gp4c.reporting.figures.fleets.forecast_plots")
         return plots.plot_forecast(self, ax)  # type: ignore[no-any-return]
 
     def to_frame(self) -> pd.DataFrame:

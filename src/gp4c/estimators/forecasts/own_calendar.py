@@ -96,8 +96,9 @@ def at_ages(asked: Asked, entry: Floats) -> Asked:
 def age_words(
     model: PanelEstimator, known: SubjectHistories | None, asked: Asked, own: bool
 ) -> str:
-    """At which age subjects are, where time is counted from their entries."""
-    if known is None or known.service is None or known.service.entry is None:
+    """At which age or usage subjects are, where that is what time is."""
+    record = None if known is None else known.service
+    if known is None or record is None or (record.entry is None and not record.by_usage):
         return ""
     low, high = few_digits(asked.start.min()), few_digits(asked.stop.max())
     ages = f"{low} to {high}" + (f" {model.time_unit_}" if model.time_unit_ else "")
@@ -106,6 +107,8 @@ def age_words(
     n = len(known.subjects)
     if n == 1:
         return ""
+    if record.by_usage:
+        return f"Time is usage: all {plural(n, 'subject')} are put at the same usage, {ages}."
     said = f"Times are counted from entry: all {plural(n, 'subject')} are put at the same age, "
     remedy = "; dates put each at its own." if OwnCalendar.of(model) is not None else "."
     return f"{said}{ages}{remedy}"

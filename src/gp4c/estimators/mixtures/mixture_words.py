@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gp4c.data.timeaxis import TimeAxis
+
 if TYPE_CHECKING:
     from gp4c.estimators.mixtures.fitted_mixture import FittedMixture
 
@@ -30,7 +32,7 @@ def basis_facts(model: FittedMixture) -> list[Fact]:
 
 def _facts(model: FittedMixture) -> Iterator[Fact]:
     unit = model.time_unit_ or "units of time"
-    low, high = model.window_
+    axis, (low, high) = TimeAxis.of(model), model.window_
     times = np.linspace(low, high, _TIMES)
     own = model.weights_ * model.basis_expected_
     share = own / own.sum(axis=1, keepdims=True)
@@ -39,8 +41,9 @@ def _facts(model: FittedMixture) -> Iterator[Fact]:
         rate = part.intensity(times)
         peak = times[int(np.argmax(rate))]
         main = int((share[seen, k] >= _MAIN).sum())
+        top = axis.date(peak) or f"{peak:.3g} {unit}"
         words = (
-            f"{model.shares_[k]:.0%} of the events; highest at {peak:.3g} {unit}; varies on a "
+            f"{model.shares_[k]:.0%} of the events; highest at {top}; varies on a "
             f"scale of about {model.length_scales_[k]:.2g} {unit}; main basis (at least "
             f"{_MAIN:.0%} of the events) of {main} of the {int(seen.sum())} subjects with events"
         )

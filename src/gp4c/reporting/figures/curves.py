@@ -66,8 +66,8 @@ class Curves:
     time_unit : str or None
     step : bool
         Whether the curve jumps between its times.
-    time_words : str or None
-        The unit, and since when if times were dates.
+    time_origin : str or None
+        The date of time 0, if times were dates.
     exposed : str
         Which exposure or usage the mean number of events belongs to, if that needs saying.
     usage : str, optional
@@ -82,9 +82,14 @@ class Curves:
     window: tuple[float, float]
     time_unit: str | None
     step: bool
-    time_words: str | None = None
+    time_origin: str | None = None
     exposed: str = ""
     usage: str | None = None
+
+    @property
+    def axis(self) -> TimeAxis:
+        """The axis of time."""
+        return TimeAxis(self.time_unit, self.time_origin)
 
     @property
     def rate_label(self) -> str:
@@ -177,7 +182,7 @@ def curves_of(
             window=model.window_,
             time_unit=model.time_unit_,
             step=step,
-            time_words=TimeAxis.of(model).words,
+            time_origin=model.time_origin_,
             exposed=at_exposure(model),
             usage=model.usage_,
         )

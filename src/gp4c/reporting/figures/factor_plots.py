@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.reporting.figures.plot_style import GREY, axes_or_new, plain_axes, style, tint
+from gp4c.data.timeaxis import TimeAxis
+from gp4c.reporting.figures.plot_style import GREY, axes_or_new, plain_axes, style, time_axes, tint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +70,7 @@ def plot_ratio(
     ax.plot(times, model.effect_over_time(name, times), color=look.colour)
     ax.axhline(1, color=GREY, linewidth=1)
     ax.set_yscale("log")
-    plain_axes(ax, f"time ({model.time_unit_})" if model.time_unit_ else "time", "rate ratio")
+    time_axes(ax, TimeAxis.of(model), "rate ratio")
     return ax
 
 

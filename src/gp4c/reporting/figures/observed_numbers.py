@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.reporting.figures.plot_style import SIZE, shown_label, style
+from gp4c.reporting.figures.dates.date_ticks import date_names, date_ticks
+from gp4c.reporting.figures.plot_style import SIZE, axis_of, shown_label, style
+from gp4c.reporting.words import point
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,10 +39,13 @@ class ObservedNumbers:
     times : (T,)
     numbers : dict
         Group to (T,) numbers.
+    names : tuple of str
+        Times as people read them.
     """
 
     times: Floats
     numbers: dict[str, NDArray[np.intp]]
+    names: tuple[str, ...]
 
 
 def observed_numbers(panels: Mapping[str, PanelCounts]) -> ObservedNumbers:
@@ -49,11 +54,17 @@ def observed_numbers(panels: Mapping[str, PanelCounts]) -> ObservedNumbers:
 
     windows = [panel.window for panel in panels.values()]
     low, high = min(w[0] for w in windows), max(w[1] for w in windows)
-    ticks = np.asarray(
-        MaxNLocator(_MOST_TIMES - 1, steps=[1, 2, 2.5, 3, 6, 10]).tick_values(low, high)
-    )
-    times = ticks[(ticks >= low) & (ticks <= high)]
-    return ObservedNumbers(times, {name: n_observed(p, times) for name, p in panels.items()})
+    axis = axis_of(next(iter(panels.values())))
+    if axis.has_dates:
+        times = date_ticks(axis, low, high)
+        names = date_names(axis.moments(times))
+    else:
+        locator = MaxNLocator(_MOST_TIMES - 1, steps=[1, 2, 2.5, 3, 6, 10])
+        ticks = np.asarray(locator.tick_values(low, high))
+        times = ticks[(ticks >= low) & (ticks <= high)]
+        names = [point(time) for time in times]
+    numbers = {name: n_observed(p, times) for name, p in panels.items()}
+    return ObservedNumbers(times, numbers, tuple(names))
 
 
 def n_observed(panel: PanelCounts, times: Floats) -> NDArray[np.intp]:
@@ -70,7 +81,7 @@ def n_observed(panel: PanelCounts, times: Floats) -> NDArray[np.intp]:
 
 def draw_observed(ax: Axes, observed: ObservedNumbers) -> None:
     """Write the numbers below the axis, a line for each group in its colour."""
-    ax.set_xticks(observed.times)
+    ax.set_xticks(observed.times, observed.names)
     _write(ax, 0, HEADING, "#202020", "left")
     for line, (name, numbers) in enumerate(observed.numbers.items(), start=1):
         colour = style(line - 1).colour

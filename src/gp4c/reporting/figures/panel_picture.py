@@ -8,7 +8,7 @@ import numpy as np
 
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray
 from gp4c.exceptions import PanelDataError
-from gp4c.reporting.figures.plot_style import save_plot, shown_label, time_label, time_words
+from gp4c.reporting.figures.plot_style import axis_of, over_time, save_plot, shown_label
 
 if TYPE_CHECKING:
     import os
@@ -224,7 +224,7 @@ def _label_axes(ax: Axes, panel: PanelCounts, row: IndexArray, order: str | Inde
     """Time below, subjects at the left: as many labels as there is room for."""
     ax.set_xlim(*panel.window)
     ax.set_ylim(panel.n_subjects - 0.4, -0.6)
-    ax.set_xlabel(time_label(time_words(panel)))
+    over_time(ax, axis_of(panel))
     height = ax.get_window_extent().height / ax.figure.dpi
     step = label_step(panel.n_subjects, float(height))
     on_row = np.argsort(row)

@@ -87,14 +87,32 @@ def legend(ax: Axes, **options: object) -> None:
     ax.legend(**({"frameon": False, "handlelength": 3.2, "fontsize": "small"} | options))
 
 
-def time_label(unit: str | None) -> str:
-    """Label of the time axis."""
-    return f"time ({shown_label(unit, LONGEST_LABEL)})" if unit else "time"
+def time_axes(ax: Axes, axis: TimeAxis, ylabel: str) -> Axes:
+    """As :func:`plain_axes`, with time from left to right: in dates where the data have dates."""
+    over_time(ax, axis)
+    return plain_axes(ax, ax.get_xlabel(), ylabel)
 
 
-def time_words(panel: PanelCounts) -> str | None:
-    """Unit of time of a panel, and since when if times were dates."""
-    return TimeAxis(panel.time_unit, panel.time_origin).words
+def over_time(ax: Axes, axis: TimeAxis) -> None:
+    """Name the axis of time; its ticks are round dates where the data have dates."""
+    unit = shown_label(axis.unit, LONGEST_LABEL) if axis.unit else None
+    ax.set_xlabel(time_label(axis, unit))
+    if axis.has_dates:
+        from gp4c.reporting.figures.dates.date_axis import show_dates
+
+        show_dates(ax, axis)
+
+
+def time_label(axis: TimeAxis, unit: str | None) -> str:
+    """What an axis of time is called: ``date``, or ``time`` in its unit."""
+    if axis.has_dates:
+        return "date"
+    return f"time ({unit})" if unit else "time"
+
+
+def axis_of(panel: PanelCounts) -> TimeAxis:
+    """The axis of time of a panel."""
+    return TimeAxis(panel.time_unit, panel.time_origin)
 
 
 def safe(text: object) -> str:

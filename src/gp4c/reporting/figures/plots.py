@@ -21,13 +21,13 @@ from gp4c.reporting.figures.plot_style import (
     GREY,
     LONGEST_LABEL,
     axes_or_new,
+    axis_of,
     legend,
     plain_axes,
     safe,
     shown_label,
     style,
-    time_label,
-    time_words,
+    time_axes,
 )
 from gp4c.reporting.words import percent
 
@@ -115,7 +115,7 @@ def plot_intensity(
         raise NoIntensityError("a step function has no rate to draw; use plot_cumulative")
     ax = axes_or_new(ax)
     _draw_line(ax, curves, curves.rate, curves.rate_bands, level, label, index)
-    plain_axes(ax, time_label(curves.time_words), shown_label(curves.rate_label, LONGEST_LABEL))
+    time_axes(ax, curves.axis, shown_label(curves.rate_label, LONGEST_LABEL))
     return _finish(ax, curves, panel)
 
 
@@ -135,7 +135,7 @@ def plot_cumulative(
     curves = _as_curves(model, level)
     ax = axes_or_new(ax)
     _draw_line(ax, curves, curves.cumulative, curves.cumulative_bands, level, label, index)
-    plain_axes(ax, time_label(curves.time_words), curves.cumulative_label)
+    time_axes(ax, curves.axis, curves.cumulative_label)
     return _finish(ax, curves, panel)
 
 
@@ -250,7 +250,7 @@ def plot_ratio(
     what = "rates" if curve == "rate" else "mean numbers"
     whose = covariate_words(comparison, at)
     name = f"{safe(second)} / {safe(first)}" + (f"\n{whose}" if whose else "")
-    plain_axes(ax, time_label(time_words(comparison.panel)), f"ratio of {what}, {name}")
+    time_axes(ax, axis_of(comparison.panel), f"ratio of {what}, {name}")
     ax.set_yscale("log")
     _plain_ratio_ticks(ax, float(np.min(low)), float(np.max(high)))
     ax.set_xlim(t[0], t[-1])

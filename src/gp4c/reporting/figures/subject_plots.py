@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 from gp4c.reporting.figures.curves import Floats
 from gp4c.reporting.figures.plot_style import (
     axes_or_new,
+    axis_of,
     legend,
-    plain_axes,
     safe,
     style,
-    time_label,
-    time_words,
+    time_axes,
     tint,
 )
 from gp4c.reporting.words import percent
@@ -65,7 +65,7 @@ def plot_subject(
         linewidth=1.2, marker="o", markersize=3, clip_on=False, label="counted",
     )  # fmt: skip
     ax.plot(ends, _running_sum(expected), color=fitted.colour, linewidth=1.8, label="expected")
-    plain_axes(ax, time_label(time_words(panel)), "events")
+    time_axes(ax, axis_of(panel), "events")
     ax.set_title(f"subject {safe(subject)}", fontsize="small", loc="left")
     ax.set_xlim(*panel.window)
     ax.set_ylim(bottom=0)
@@ -122,6 +122,7 @@ def plot_fan(
     *,
     history: tuple[Floats, Floats] | None = None,
     time_unit: str | None = None,
+    time_origin: str | None = None,
     ylabel: str = "number of events",
 ) -> Axes:
     """Draw a forecast as a fan: the median, and intervals that widen with time.
@@ -135,6 +136,8 @@ def plot_fan(
     history : (times, values), optional
         What was seen before the forecast.
     time_unit : str, optional
+    time_origin : str, optional
+        The date of time 0, if times were dates.
     ylabel : str
     """
     ax = axes_or_new(ax)
@@ -152,7 +155,7 @@ def plot_fan(
     if history is not None:
         ax.plot(*history, color="#202020", linewidth=1.5, label="counted")
         ax.axvline(times[0], color="#202020", linewidth=0.8, linestyle=(0, (2, 2)))
-    plain_axes(ax, time_label(time_unit), safe(ylabel))
+    time_axes(ax, TimeAxis(time_unit, time_origin), safe(ylabel))
     legend(ax, loc="upper left")
     return ax
 

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.figures.observed_numbers import ObservedNumbers, draw_observed, size_with
 from gp4c.reporting.figures.plot_style import (
     LONGEST_LABEL,
     SIZE,
     legend,
+    over_time,
     plain_axes,
     safe,
     shown_label,
@@ -49,6 +51,8 @@ def figure_png(values: Values, level: str) -> bytes:
 def draw_figure(values: Values, level: str, ax: Axes) -> Axes:
     """Draw a figure of the page on axes."""
     plain_axes(ax, _label(values["xlabel"]), _label(values["ylabel"]))
+    if values.get("dates"):
+        over_time(ax, TimeAxis(values["dates"]["unit"], values["dates"]["origin"]))
     (_bars if values["kind"] == "bars" else _curves)(values, level, ax)
     for y in values.get("lines", ()):
         ax.axhline(y, color=_INK, linewidth=1, linestyle=(0, (4, 3)))
@@ -82,7 +86,9 @@ def _curves(values: Values, level: str, ax: Axes) -> None:
     if values.get("observed"):
         rows = values["observed"]["rows"]
         numbers = {unescape(row["name"]): np.array(row["numbers"]) for row in rows}
-        draw_observed(ax, ObservedNumbers(np.array(values["ticks"]), numbers))
+        draw_observed(
+            ax, ObservedNumbers(np.array(values["ticks"]), numbers, tuple(values["tickNames"]))
+        )
 
 
 def _logarithmic(ax: Axes, ticks: list[float]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gp4c.analysis.groups.group_draws import has_medians, shown
 from gp4c.analysis.words.comparison_words import MOST_PAIRS, adjusted_for
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import p_text
 from gp4c.reporting.figures.curves import Bands, Curves, curves_of, ratio_times
@@ -57,7 +58,7 @@ def average_figure(
     curves = {name: curves_of(model, levels=levels) for name, model in models.items()}
     figures["cumulative-average"] = curve_figure(curves, "cumulative", observed=observed)
     values = [
-        values_table(name, c.times, c.cumulative, c.cumulative_bands, level)
+        values_table(name, c.axis, c.times, c.cumulative, c.cumulative_bands, level)
         for name, c in curves.items()
     ]
     return plot(
@@ -108,7 +109,7 @@ def typed_parts(
     comparison: TypeComparison,
     levels: tuple[float, ...],
     level: float,
-    axis: str | None,
+    axis: TimeAxis,
     shown: dict[str, Figure],
 ) -> Iterator[str]:
     """The tests of all types together and of each, then what was compared in each type."""
@@ -123,7 +124,7 @@ def comparison_parts(
     comparison: Comparison,
     levels: tuple[float, ...],
     level: float,
-    axis: str | None,
+    axis: TimeAxis,
     shown: dict[str, Figure],
     which_type: str = "",
 ) -> Iterator[str]:
@@ -133,8 +134,7 @@ def comparison_parts(
     ----------
     level : float
         Level of the bands in tables.
-    axis : str or None
-        Words for the axis of time.
+    axis : TimeAxis
     shown : dict
         Figures of the page, to which those of the ratios are added.
     which_type : str
@@ -158,5 +158,5 @@ def comparison_parts(
             yield plot(
                 key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
                 f"Ratio of {words}, {which}{escape(name)}, with <span data-level></span> bands; "
-                "1 is no difference.", values_table(name, times, ratio, bands, level),
+                "1 is no difference.", values_table(name, axis, times, ratio, bands, level),
             )  # fmt: skip

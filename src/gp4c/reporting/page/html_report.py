@@ -65,7 +65,7 @@ from gp4c.reporting.page.report_page import (
 )
 from gp4c.reporting.page.unit_section import units_section
 from gp4c.reporting.summary import ModelSummary, summarise
-from gp4c.reporting.words import estimate, moment, number, per, percent, point
+from gp4c.reporting.words import estimate, moment, number, per, percent, point, when
 
 if TYPE_CHECKING:
     import os
@@ -266,10 +266,10 @@ class Report:
 
     def header(self) -> str:
         """HTML under the title: sizes of the data, and a card for each group."""
-        unit, (start, end) = self.first.time_unit_, self.first.window_
-        span = f"{point(start)} to {moment(end, unit)}"
-        if self.first.time_origin_ is not None:
-            span += f" ({_window_words(start, end, TimeAxis.of(self.first))})"
+        axis, (start, end) = TimeAxis.of(self.first), self.first.window_
+        span = f"{point(start)} to {moment(end, axis.unit)}"
+        if axis.has_dates:
+            span += f" ({_window_words(start, end, axis)})"
         data = self.first.data_summary_ if len(self.models) == 1 else None
         sizes = self.panel or data
         lead = span
@@ -289,7 +289,7 @@ class Report:
             cards.append(
                 f'<div class="card"><div class="name">{escape(label)}</div>'
                 f'<div class="figure">{estimate(float(curves.cumulative[-1]))}</div>'
-                f"<div>events per subject{exposed} by {escape(moment(end, unit))}"
+                f"<div>events per subject{exposed} by {escape(when(end, axis))}"
                 f"{standardised}</div>"
                 f'<div class="range">{escape(band)}</div></div>'
             )
@@ -336,8 +336,8 @@ class Report:
             if values is not None:
                 whose = f"{name}: " if len(self.curves) > 1 else ""
                 parts.append(
-                    f"{whose}from {number(values[0])} at {moment(c.times[0], c.time_unit)} to "
-                    f"{number(values[-1])} at {moment(c.times[-1], c.time_unit)}, at most "
+                    f"{whose}from {number(values[0])} at {when(c.times[0], c.axis)} to "
+                    f"{number(values[-1])} at {when(c.times[-1], c.axis)}, at most "
                     f"{number(values.max())}"
                 )
         title = "Event rate over time. " if what == "rate" else "Mean number of events over time. "
@@ -351,12 +351,11 @@ class Report:
             if values is not None:
                 bands = c.rate_bands if what == "rate" else c.cumulative_bands
                 label = name if self.by else ""
-                tables.append(values_table(label, c.times, values, bands, self.level))
+                tables.append(values_table(label, c.axis, c.times, values, bands, self.level))
         return "".join(tables) + observed_table(self.numbers_observed)
 
     def _comparison(self) -> Iterator[str]:
-        axis = TimeAxis.of(self.first).words
-        shown = (self.levels, self.level, axis, self.figures)
+        shown = (self.levels, self.level, TimeAxis.of(self.first), self.figures)
         if isinstance(self.comparison, TypeComparison):
             yield from typed_parts(self.comparison, *shown)
         elif self.comparison is not None:
@@ -378,7 +377,7 @@ class Report:
             mean = estimate(float(np.atleast_1d(forecast.mean)[-1]))
             rows.append([whose, end, mean, f"{low} to {high}"])
         names, times_of, medians, bands_of = zip(*fans, strict=True)
-        self.figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis.words)
+        self.figures["fan"] = figures.fan_figure(names, times_of[0], medians, bands_of, axis)
         header = ["", "window", "expected events", f"{percent(self.level)} interval"]
         yield table("Number of events to come, all subjects together", header, rows)
         yield plot(

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from gp4c.data.timeaxis import MICROSECONDS, TimeAxis
 from gp4c.reporting.figures.curves import Bands, Curves, Floats
 from gp4c.reporting.figures.observed_numbers import HEADING, LONGEST_NAME, ObservedNumbers
-from gp4c.reporting.words import number, point
+from gp4c.reporting.figures.plot_style import time_label
+from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -59,7 +61,7 @@ def curve_figure(
         rug = rounded(visits) if len(visits) <= _MOST_TICKS else []
     step = all(c.step for c in curves.values())
     below = {} if observed is None else _below(observed)
-    return _figure(_time_label(first.time_words), ylabel, series, step=step, rug=rug, **below)
+    return _over_time(first.axis, ylabel, series, step=step, rug=rug, **below)
 
 
 def _below(observed: ObservedNumbers) -> Figure:
@@ -72,7 +74,7 @@ def _below(observed: ObservedNumbers) -> Figure:
     longest = max(len(_cut(name)) for name in observed.numbers)  # on the screen, not in HTML
     return {
         "ticks": times,
-        "tickNames": [point(time) for time in times],
+        "tickNames": list(observed.names),
         "observed": {"heading": HEADING, "rows": rows, "longest": longest},
     }
 
@@ -81,7 +83,7 @@ def _cut(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
-def ratio_figure(name: str, times: Floats, ratio: Floats, bands: Bands, unit: str | None) -> Figure:
+def ratio_figure(name: str, times: Floats, ratio: Floats, bands: Bands, axis: TimeAxis) -> Figure:
     """Ratio of two curves on a logarithmic scale, with a line at 1."""
     low = min(float(np.min(band[0])) for band in bands.values())
     high = max(float(np.max(band[1])) for band in bands.values())
@@ -91,7 +93,7 @@ def ratio_figure(name: str, times: Floats, ratio: Floats, bands: Bands, unit: st
     ticks = [m * 10.0**k for k in range(-6, 7) for m in within]
     ticks = [float(f"{v:g}") for v in ticks if low / 1.5 <= v <= high * 1.5]
     series = [_series(name, times, ratio, bands, 0)]
-    return _figure(_time_label(unit), "ratio", series, log=True, lines=[1], yticks=ticks)
+    return _over_time(axis, "ratio", series, log=True, lines=[1], yticks=ticks)
 
 
 def from_zero(
@@ -104,14 +106,14 @@ def from_zero(
 
 def fan_figure(
     names: Sequence[str], times: Floats, medians: Sequence[Floats], bands: Sequence[Bands],
-    unit: str | None,
+    axis: TimeAxis,
 ) -> Figure:  # fmt: skip
     """Forecast of the number of events up to each time."""
     series = [
         _series(name, times, median, band, k)
         for k, (name, median, band) in enumerate(zip(names, medians, bands, strict=True))
     ]
-    return _figure(_time_label(unit), "number of events", series)
+    return _over_time(axis, "number of events", series)
 
 
 def rootogram_figure(check: CountCheck) -> Figure:
@@ -183,15 +185,17 @@ def _series(name: str, x: Floats, y: Floats, bands: Bands, index: int) -> Figure
     }
 
 
-def _figure(xlabel: str, ylabel: str, series: list[Figure], **more: object) -> Figure:
+def _over_time(axis: TimeAxis, ylabel: str, series: list[Figure], **more: object) -> Figure:
+    """Curves over time; `dates` say which date time 0 is, and how many milliseconds a unit has."""
+    dates: Figure = {}
+    if axis.has_dates and axis.unit is not None:
+        step = MICROSECONDS[axis.unit] / 1000
+        dates = {"dates": {"origin": str(axis.moments(0.0)), "unit": axis.unit, "step": step}}
     return {
         "kind": "curves",
-        "xlabel": plain_text(xlabel),
+        **dates,
+        "xlabel": plain_text(time_label(axis, axis.unit)),
         "ylabel": plain_text(ylabel),
         "series": series,
         **more,
     }
-
-
-def _time_label(unit: str | None) -> str:
-    return f"time ({unit})" if unit else "time"

@@ -20,11 +20,14 @@ import numpy as np
 
 from gp4c import __version__
 from gp4c.reporting.figures.observed_numbers import HEADING
+from gp4c.reporting.figures.plot_style import time_label
+from gp4c.reporting.page.reader_words import for_readers
 from gp4c.reporting.row import FOLD
 from gp4c.reporting.words import estimate, percent, point
 
 if TYPE_CHECKING:
     from gp4c.data.summaries.table import Table
+    from gp4c.data.timeaxis import TimeAxis
     from gp4c.reporting.figures.curves import Bands, Floats
     from gp4c.reporting.figures.observed_numbers import ObservedNumbers
     from gp4c.reporting.summary import ModelSummary
@@ -147,14 +150,14 @@ def _digest(text: str) -> str:
 def paragraph(text: str, css: str = "") -> str:
     """A paragraph of plain text."""
     name = f' class="{css}"' if css else ""
-    return f"<p{name}>{escape(text)}</p>"
+    return f"<p{name}>{escape(for_readers(text))}</p>"
 
 
 def warning_box(items: Sequence[str], heading: str = "Beware") -> str:
     """A box of remarks, empty without any."""
     if not items:
         return ""
-    lines = "".join(f"<li>{escape(item)}</li>" for item in items)
+    lines = "".join(f"<li>{escape(for_readers(item))}</li>" for item in items)
     return f'<div class="warn" role="note"><strong>{escape(heading)}</strong><ul>{lines}</ul></div>'
 
 
@@ -174,13 +177,21 @@ def table(
     )
 
 
-def values_table(name: str, times: Floats, values: Floats, bands: Bands, level: float) -> str:
+def values_table(
+    name: str, axis: TimeAxis, times: Floats, values: Floats, bands: Bands, level: float
+) -> str:
     """Values of a figure's curve at a few times, with the band of one level."""
     edges = bands.get(level)
     shown = np.unique(np.linspace(0, len(times) - 1, _TABLE_ROWS).astype(int))
-    header = ["time", "estimate", *([f"{percent(level)} from", "to"] if edges else [])]
+    header = [
+        time_label(axis, None), "estimate", *([f"{percent(level)} from", "to"] if edges else []),
+    ]  # fmt: skip
     rows = [
-        [point(times[k]), estimate(values[k]), *(estimate(edge[k]) for edge in edges or ())]
+        [
+            axis.date(times[k]) or point(times[k]),
+            estimate(values[k]),
+            *(estimate(edge[k]) for edge in edges or ()),
+        ]
         for k in shown.tolist()
     ]
     return table(name, header, rows, numbers=True)
@@ -191,8 +202,8 @@ def observed_table(observed: ObservedNumbers | None) -> str:
     if observed is None:
         return ""
     rows = [
-        [point(time), *(f"{numbers[k]:,}" for numbers in observed.numbers.values())]
-        for k, time in enumerate(observed.times.tolist())
+        [name, *(f"{numbers[k]:,}" for numbers in observed.numbers.values())]
+        for k, name in enumerate(observed.names)
     ]
     return table(HEADING.capitalize(), ["time", *observed.numbers], rows, numbers=True)
 
@@ -220,7 +231,7 @@ def summary_table(summary: ModelSummary) -> str:
 
 def _cells(row: Sequence[str], numbers: bool) -> str:
     first, *others = row
-    cells = "".join(f"<td{_right(numbers)}>{escape(cell)}</td>" for cell in others)
+    cells = "".join(f"<td{_right(numbers)}>{escape(for_readers(cell))}</td>" for cell in others)
     return f'<th scope="row">{escape(first)}</th>{cells}'
 
 

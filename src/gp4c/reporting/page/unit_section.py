@@ -6,8 +6,8 @@ import io
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from gp4c.reporting.figures.fleets.unit_plots import plot_funnel
 from gp4c.reporting.figures.plot_style import SIZE, without_drawing_warnings
-from gp4c.reporting.figures.unit_plots import plot_funnel
 from gp4c.reporting.page.report_page import paragraph, picture, table
 from gp4c.reporting.publication.result_tables import ranking_table
 

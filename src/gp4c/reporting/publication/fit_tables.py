@@ -22,11 +22,12 @@ from gp4c.reporting.effect_rows import (
     references,
 )
 from gp4c.reporting.figures.curves import Curves, at_exposure, curves_of
+from gp4c.reporting.figures.plot_style import time_label
 from gp4c.reporting.publication.estimate_lines import NONE, Estimate, by_group, one_column
 from gp4c.reporting.remarks import warnings_of
 from gp4c.reporting.rows.law_rows import dispersion_range, frailty_range, length_scale_range
 from gp4c.reporting.summary_rows import title_of
-from gp4c.reporting.words import estimate, moment, per, percent, point
+from gp4c.reporting.words import estimate, per, percent, point, when
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +100,7 @@ def _events(model: PanelEstimator, level: float) -> Iterator[Estimate]:
     value, band = float(curves.cumulative[-1]), curves.cumulative_bands.get(level)
     limits = None if band is None else (float(band[0][-1]), float(band[1][-1]))
     who = "at average covariates" if has_effects(model) else "per subject"
-    name = f"mean number by {moment(end, unit)}, {who}{at_exposure(model)}"
+    name = f"mean number by {when(end, TimeAxis.of(model))}, {who}{at_exposure(model)}"
     yield Estimate(section, name, value, limits)
     if not model.is_step:
         length = end - start
@@ -193,7 +194,7 @@ def curve_table(
         rows += _curve_rows(curves, level, TimeAxis.of(model))
         frames.append(curves.to_frame().assign(**({"group": name} if by else {})))
     assert curves is not None
-    columns = ["time" if curves.time_unit is None else f"time ({curves.time_unit})"]
+    columns = [time_label(curves.axis, curves.time_unit)]
     if curves.rate is not None:
         columns += [curves.rate_label, f"{percent(level)} band"]
     columns += [curves.cumulative_label, f"{percent(level)} band"]
@@ -207,8 +208,7 @@ def curve_table(
 
 def _curve_rows(curves: Curves, level: float, axis: TimeAxis) -> Iterator[tuple[str, ...]]:
     for k, time in enumerate(curves.times.tolist()):
-        date = axis.date(time)
-        cells = [point(time, 4) if date is None else f"{point(time, 4)} ({date})"]
+        cells = [axis.date(time) or point(time, 4)]
         for values, bands in (
             (curves.rate, curves.rate_bands), (curves.cumulative, curves.cumulative_bands)
         ):  # fmt: skip

@@ -11,8 +11,9 @@ from gp4c.analysis.words.comparison_words import ACCOUNTS, table_notes
 from gp4c.data.checks import plural
 from gp4c.data.summaries.table import Table
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.reporting.figures.plot_style import axis_of
 from gp4c.reporting.publication.estimate_lines import Estimate, one_column
-from gp4c.reporting.words import duration, estimate, moment, number, percent, point
+from gp4c.reporting.words import duration, estimate, number, percent, point, when
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,7 @@ def comparison_table(found: Comparison, level: float = 0.95) -> Table:
 def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
     """Adjusted ratios, numbers by the horizon and their ratios, the test's ratios; accounts."""
     time = found.horizon
-    when = moment(time, found.panel.time_unit)
+    then = when(time, axis_of(found.panel))
     standardised = ", standardised" if found.tested.adjustment is not None else ""
     for row in found.adjusted(level).to_dict("records"):
         yield Estimate(
@@ -47,13 +48,13 @@ def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
         model = shown(found.models[group], "standardised")
         low, high = model.cumulative_band(time, level)
         yield Estimate(
-            f"Mean number of events by {when}{standardised}", str(group),
+            f"Mean number of events by {then}{standardised}", str(group),
             float(model.cumulative(time)), (float(low), float(high)),
         )  # fmt: skip
     for pair in found.pairs:
         low, high = found.ratio_band(time, level, curve="cumulative", pair=pair)
         yield Estimate(
-            f"Ratio of mean numbers by {when}{standardised}", f"{pair[1]} to {pair[0]}",
+            f"Ratio of mean numbers by {then}{standardised}", f"{pair[1]} to {pair[0]}",
             float(found.ratio(time, curve="cumulative", pair=pair)), (float(low), float(high)),
         )  # fmt: skip
     adjusted = " (pairs adjusted by Holm's method)" if len(found.pairs) > 1 else ""

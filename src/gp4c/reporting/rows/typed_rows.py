@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.types.typed_answers import TypedCurves
 from gp4c.reporting.effect_rows import effect_text
 from gp4c.reporting.row import Row
 from gp4c.reporting.rows.law_rows import SUBJECTS, VISITS
-from gp4c.reporting.words import estimate, moment, number, percent
+from gp4c.reporting.words import estimate, number, percent, when
 
 
 def typed_rows(model: TypedCurves, level: float) -> Iterator[Row]:
@@ -28,7 +29,7 @@ def typed_rows(model: TypedCurves, level: float) -> Iterator[Row]:
 
 
 def _result_rows(model: TypedCurves, level: float) -> Iterator[Row]:
-    end, by = model.window_[1], moment(model.window_[1], model.time_unit_)
+    end, by = model.window_[1], when(model.window_[1], TimeAxis.of(model))
     first = next(iter(model.type_models_.values()))
     whom = "per subject" if first.coefficients_ is None else "at average covariates"
     for name in (*model.event_types_, None):

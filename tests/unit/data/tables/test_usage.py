@@ -103,6 +103,20 @@ def test_the_clock_of_usage_is_each_subjects_own_sum():
     assert_allclose(gone.end[3], table.loc[table["id"] == 3, "hours"].sum(), **ROUNDING)
 
 
+def test_a_forecast_on_the_clock_of_usage_says_that_all_are_at_the_same_usage(tmp_path):
+    panel = gp4c.PanelCounts.from_frame(machines(12), usage="hours", clock="usage", **NAMES)
+    gp4c.HomogeneousPoisson().fit(panel).save(tmp_path / "fit.json")
+    model = gp4c.load_model(tmp_path / "fit.json")
+    said = "all 12 subjects are put at the same usage, 1000 to 2000 hours."
+    assert said in model.forecast(1000, 2000, "all", n_draws=50).note
+    alone = model.forecast(1000, 2000, subjects=[3], n_draws=50)
+    apart = model.forecast([1000, 1500], [2000, 2500], subjects=[3, 4], n_draws=50)
+    assert "same usage" not in alone.note + apart.note
+    by_time = gp4c.PanelCounts.from_frame(machines(12), usage="hours", **NAMES)
+    later = gp4c.HomogeneousPoisson().fit(by_time).forecast(200, 230, "all", n_draws=50)
+    assert "same usage" not in later.note
+
+
 def test_gaps_do_not_count_on_the_clock_of_usage():
     table = {"id": [1, 1], "from": [0, 5], "to": [2, 9], "n": [0, 1], "hours": [4, 6]}
     panel = gp4c.PanelCounts.from_frame(table, usage="hours", clock="usage", **NAMES)

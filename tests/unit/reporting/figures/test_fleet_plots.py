@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import gp4c
 from gp4c.exceptions import PanelDataError
-from gp4c.reporting.figures.unit_plots import plot_funnel
+from gp4c.reporting.figures.fleets.unit_plots import plot_funnel
 
 mpl.use("agg")
 

@@ -305,8 +305,12 @@ class FactorModel(GaussianProcessModel):
         return constant_ratio_test(mean, covariance, self.factor_covariance_[rows, rows])
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """The effects over time, for summaries."""
+        """That no trend was found, where one was looked for; the effects over time."""
         posterior, found = self._posterior(), []
+        if self.trend is not None and not self.has_trend:
+            why = choice_words(self.trend_evidences_, NO_TREND)
+            words = f"no trend was found: the curve alone was {why}"
+            found.append(("Shape of the curve", "trend", words, 0.0))
         parts = posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
         for part in parts:
             for name in part.names if isinstance(part, OverTime) else ():

@@ -13,19 +13,25 @@ const gp4cFigures = (function () {
     return "rgba(" + parts.join(",") + "," + alpha + ")";
   }
 
+  // a time as Plotly takes it: a date where the data have dates
+  function when(figure, time) {
+    if (!figure.dates || time === null) return time;
+    return new Date(Date.parse(figure.dates.origin.slice(0, 23) + "Z") + time * figure.dates.step).toISOString().slice(0, 23);
+  }
+
   function curveTraces(figure, level) {
     const traces = [];
     figure.series.forEach((series, index) => {
       const colour = css("--series-" + (index % 7));
       const shape = figure.step ? "hv" : "linear";
-      const band = series.bands[level];
+      const band = series.bands[level], x = series.x.map((time) => when(figure, time));
       if (band) {
-        const edge = { x: series.x, mode: "lines", line: { width: 0, shape: shape, simplify: false }, hoverinfo: "skip", showlegend: false };
+        const edge = { x: x, mode: "lines", line: { width: 0, shape: shape, simplify: false }, hoverinfo: "skip", showlegend: false };
         traces.push({ ...edge, y: band[0] });
         traces.push({ ...edge, y: band[1], fill: "tonexty", fillcolor: faint(colour, 0.22) });
       }
       traces.push({
-        x: series.x, y: series.y, name: series.name, mode: "lines", showlegend: figure.series.length > 1,
+        x: x, y: series.y, name: series.name, mode: "lines", showlegend: figure.series.length > 1,
         line: { color: colour, width: 2.6, dash: series.dash, shape: shape, simplify: false },
         customdata: band ? series.y.map((_, k) => [band[0][k], band[1][k]]) : undefined,
         hovertemplate: band
@@ -67,7 +73,7 @@ const gp4cFigures = (function () {
       const font = { color: css("--series-" + (index % 7)) };
       const line = { ...plain, yshift: -BELOW - LINE * (index + 1), font: font };
       notes.push({ ...line, xref: "paper", x: 0, xanchor: "right", xshift: -16, text: row.name });
-      figure.ticks.forEach((time, k) => notes.push({ ...line, xref: "x", x: time, xanchor: "center", text: row.numbers[k] }));
+      figure.ticks.forEach((time, k) => notes.push({ ...line, xref: "x", x: when(figure, time), xanchor: "center", text: row.numbers[k] }));
     });
     return notes;
   }
@@ -78,6 +84,12 @@ const gp4cFigures = (function () {
     return { l: Math.max(60, 8.5 * longest + 24), r: 15, t: 15, b: rows.length ? BELOW + LINE * (rows.length + 1) + 10 : 50 };
   }
 
+  // a day is told from its hours where the unit is an hour or less
+  function dated(figure) {
+    if (!figure.dates) return {};
+    return { type: "date", hoverformat: figure.dates.step > 4e6 ? "%-d %b %Y" : "%-d %b %Y %H:%M" };
+  }
+
   function layout(figure) {
     const ink = css("--ink"), grid = css("--grid"), muted = css("--muted");
     const axis = { gridcolor: grid, zerolinecolor: grid, linecolor: muted, tickcolor: muted, automargin: true };
@@ -85,7 +97,7 @@ const gp4cFigures = (function () {
       type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: muted, width: 1.3, dash: "dash" },
     }));
     (figure.rug || []).forEach((x) => shapes.push({
-      type: "line", x0: x, x1: x, yref: "paper", y0: 0, y1: 0.025, line: { color: ink, width: 1 }, opacity: 0.55,
+      type: "line", x0: when(figure, x), x1: when(figure, x), yref: "paper", y0: 0, y1: 0.025, line: { color: ink, width: 1 }, opacity: 0.55,
     }));
     return {
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", font: { color: ink, family: getComputedStyle(document.body).fontFamily, size: 14 },
@@ -93,7 +105,7 @@ const gp4cFigures = (function () {
       hoverlabel: { bgcolor: css("--card"), bordercolor: css("--line"), font: { color: ink } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: css("--accent") },
       legend: { orientation: "h", traceorder: "normal", y: 1.02, yanchor: "bottom", x: 0 }, bargap: 0.1, dragmode: "zoom", uirevision: "keep the zoom",
-      xaxis: { ...axis, title: { text: figure.xlabel, standoff: figure.observed ? 8 : undefined }, showgrid: false, tickvals: figure.ticks, ticktext: figure.tickNames, range: figure.range },
+      xaxis: { ...axis, ...dated(figure), title: { text: figure.xlabel, standoff: figure.observed ? 8 : undefined }, showgrid: false, tickvals: figure.ticks && figure.ticks.map((time) => when(figure, time)), ticktext: figure.tickNames, range: figure.range },
       yaxis: { ...axis, title: { text: figure.ylabel }, range: heights(figure), type: figure.log ? "log" : "linear", tickvals: figure.yticks, ticktext: figure.yticks },
     };
   }

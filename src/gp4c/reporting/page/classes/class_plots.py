@@ -19,7 +19,7 @@ from gp4c.reporting.figures.plot_style import (
     plain_axes,
     shown_label,
     style,
-    time_label,
+    time_axes,
 )
 from gp4c.reporting.words import per, percent
 
@@ -73,7 +73,7 @@ def plot_classes(
         )  # fmt: skip
     unit = per(model.time_unit_, model.usage_)
     words = f"events {unit}" if what == "rate" else "mean number of events"
-    plain_axes(ax, time_label(TimeAxis.of(model).words), shown_label(words, LONGEST_LABEL))
+    time_axes(ax, TimeAxis.of(model), shown_label(words, LONGEST_LABEL))
     ax.set_xlim(*model.window_)
     ax.set_ylim(bottom=0)
     legend(ax)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.mixtures.classes.gp4c_classes import GP4CClasses
 from gp4c.reporting.row import Row
-from gp4c.reporting.words import estimate, moment, percent
+from gp4c.reporting.words import estimate, percent, when
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
@@ -36,7 +37,7 @@ def class_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
             SECTION, f"class {c}",
             f"{percent(round(float(model.shares_[c]), 2))} of subjects "
             f"({percent(round(float(low[c]), 2))} to {percent(round(float(high[c]), 2))}); "
-            f"{estimate(value)} events by {moment(end, model.time_unit_)} "
+            f"{estimate(value)} events by {when(end, TimeAxis.of(model))} "
             f"({percent(level)} band {estimate(first)} to {estimate(last)})", value,
             low=first, high=last,
         )  # fmt: skip

@@ -108,6 +108,18 @@ def test_auto_finds_the_power_law_and_no_trend():
     assert "chosen by the evidence" in found.trend_
 
 
+def test_a_summary_says_that_no_trend_was_found():
+    """Events at a constant rate, so that a trend is one parameter too many."""
+    level, _ = gp4c.simulate_panel(
+        lambda t: 0.1 + 0 * t, n_subjects=12, window=(0, 20), random_state=5
+    )
+    found = gp4c.GP4C(trend="auto", effect=None, bursts=False).fit(level)
+    assert not found.has_trend
+    row = next(row for row in found.summary().rows if row.quantity == "trend")
+    assert row.text.startswith("no trend was found: the curve alone was chosen by the evidence, ")
+    assert row.section == "Shape of the curve"
+
+
 def test_a_power_from_time_zero_is_integrated_exactly():
     """Λ of every draw against quad of its rate; t^(b-1) is steep at 0."""
     panel, _ = gp4c.simulate_panel(

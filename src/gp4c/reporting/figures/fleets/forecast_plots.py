@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.reporting.figures.dates.date_ticks import time_names
 from gp4c.reporting.figures.plot_style import (
     axes_or_new,
     legend,
@@ -16,7 +17,7 @@ from gp4c.reporting.figures.plot_style import (
     style,
     tint,
 )
-from gp4c.reporting.words import percent, point
+from gp4c.reporting.words import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,10 +73,10 @@ def _windows(forecast: Forecast, ax: Axes | None) -> Axes:
               label=f"{percent(forecast.level)} interval")  # fmt: skip
     ax.plot(place, mean, "D", color=look.colour, markersize=5, label="expected")
     axis = TimeAxis(forecast.time_unit, forecast.time_origin)
-    names = [axis.date(t) or point(t, 4) for t in forecast.start]
+    names = time_names(axis, forecast.start)
     shown = place[:: max(1, len(place) // 12)]
     ax.set_xticks(shown, [names[k] for k in shown], rotation=30, ha="right")
-    unit = "" if axis.origin is not None or not axis.unit else f" ({axis.unit})"
+    unit = "" if axis.has_dates or not axis.unit else f" ({axis.unit})"
     plain_axes(ax, f"window from{safe(unit)}", "events in the window")
     ax.set_ylim(bottom=0)
     legend(ax, loc="lower left")

@@ -8,8 +8,8 @@ import numpy as np
 
 from gp4c.data.checks import check_choice
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.reporting.figures.dates.date_ticks import time_names
 from gp4c.reporting.figures.plot_style import GREY, axes_or_new, legend, plain_axes, safe, style
-from gp4c.reporting.words import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,9 +49,9 @@ def _totals(found: Backtest, ax: Axes) -> Axes:
     rows = table[table["model"] == names[0]]
     ax.plot(np.arange(len(rows)), rows["events"], "_", color="#202020", markersize=22,
             markeredgewidth=2, label="came")  # fmt: skip
-    labels = [axis.date(t) or number(t, 4) for t in rows["origin"]]
+    labels = time_names(axis, rows["origin"].to_numpy(dtype=float))
     ax.set_xticks(np.arange(len(rows)), labels, rotation=30, ha="right")
-    unit = "" if axis.origin is not None or not axis.unit else f" ({axis.unit})"
+    unit = "" if axis.has_dates or not axis.unit else f" ({axis.unit})"
     ahead = f"{found.horizon:g}" + (f" {axis.unit}" if axis.unit else "")
     plain_axes(ax, f"forecast made at{safe(unit)}", f"events in the next {safe(ahead)}")
     ax.set_ylim(bottom=0)

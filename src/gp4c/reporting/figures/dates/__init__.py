@@ -1,0 +1,1 @@
+"""Axes of time that show dates."""

@@ -1,0 +1,1 @@
+"""Figures of fleets: forecasts, units and back-tests."""
