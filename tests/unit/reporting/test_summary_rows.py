@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import gp4c
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CWarning
 from gp4c.reporting.figures.curves import curves_of
 from gp4c.reporting.figures.panel_picture import label_step
@@ -14,8 +15,8 @@ from gp4c.reporting.figures.subject_plots import _effect_of
 from gp4c.reporting.fit_rows import compression_text
 from gp4c.reporting.remarks import warnings_of
 from gp4c.reporting.summary import summarise
-from gp4c.reporting.summary_rows import _result_rows, _when
-from gp4c.reporting.words import moment, point
+from gp4c.reporting.summary_rows import _result_rows
+from gp4c.reporting.words import moment, point, span, when
 
 SIZES = {"n_rows": 12_000, "n_intervals": 400, "error": 2e-5, "relative_error": 3e-9}
 
@@ -145,8 +146,9 @@ def test_a_crude_rate_is_not_that_of_average_covariates():
 def test_times_of_a_calendar_have_dates(quiet):
     frame = {"subject": [1], "start": ["2024-01-01"], "stop": ["2024-04-10"], "count": [5]}
     dated = gp4c.HomogeneousPoisson().fit(gp4c.PanelCounts.from_frame(frame))
-    assert _when(dated, 40.0) == "40 days (2024-02-10)"
-    assert _when(quiet, 4.0) == "time 4"
+    assert when(40.0, TimeAxis.of(dated)) == "2024-02-10"
+    assert span(31.0, 40.0, TimeAxis.of(dated)) == "2024-02-01 to 2024-02-10"
+    assert when(4.0, TimeAxis.of(quiet)) == "time 4"
     assert summarise(dated)["window"].text == "0 to 100 days (2024-01-01 to 2024-04-10)"
 
 
