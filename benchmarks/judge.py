@@ -26,6 +26,7 @@ from speed import machine
 import gp4c
 from gp4c.inference.engine.landscape import Task, split_level
 from gp4c.inference.engine.lattice import Lattice, find_modes
+from gp4c.inference.engine.posterior_fit import DRAWS
 from gp4c.inference.engine.single import log_prior_at, modes_at
 from gp4c.inference.engine.weigh import Weighted, weigh
 from gp4c.inference.sampler.judge import Draws, sample_posterior
@@ -54,7 +55,7 @@ U = float(np.log(np.sqrt(0.5)))
 #: draws of the judge at one point, and in all populations where hyper-parameters are integrated
 N_DRAWS = {"fixed": 40_000, "integrated": 4_000}
 N_POPULATIONS = {"fixed": 8, "integrated": 6}
-ENGINE_DRAWS, N_TIMES = 6_000, 200
+N_TIMES = 200
 
 
 CURVES = ("mean", "lower quartile", "upper quartile")
@@ -106,7 +107,7 @@ def compare(task: Task, setting: str) -> dict[str, Any]:
     began = time.perf_counter()
     lattice: Lattice = find_modes(task) if setting == "integrated" else modes_at(task, **at)  # type: ignore[arg-type]
     prior = 0.0 if setting == "integrated" else log_prior_at(lattice)
-    found = [weigh(lattice, ENGINE_DRAWS, np.random.default_rng(seed)) for seed in (0, 1)]
+    found = [weigh(lattice, DRAWS, np.random.default_rng(seed)) for seed in (0, 1)]
     ours = [engine_curves(one, times) for one in found]
     engine_seconds, began = time.perf_counter() - began, time.perf_counter()
     draws, report = sample_posterior(
