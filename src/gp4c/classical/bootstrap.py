@@ -55,7 +55,10 @@ class BootstrapEstimator(PlugInEstimator):
         return len(next(iter(self.bootstrap_.values()))) if hasattr(self, "bootstrap_") else 0
 
     def band_text(self) -> str:
-        """Percentiles of bootstrap samples, once there are any."""
+        """Percentiles of bootstrap samples, once there are any.
+
+        :meta private:
+        """
         if not self.n_bootstraps_:
             return ""
         return (

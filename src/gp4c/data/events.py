@@ -176,7 +176,10 @@ class RecurrentEvents(SubjectData):
         return len(self.time)
 
     def content_order(self) -> IndexArray:
-        """Permutation of the subjects by their events and windows, whatever their labels."""
+        """Permutation of the subjects by their events and windows, whatever their labels.
+
+        :meta private:
+        """
         keys = [self.start, self.stop, *self._covariate_ranks()]
         return sequence_order(self.subject_index, self.n_subjects, [self.time], keys)
 

@@ -399,6 +399,8 @@ class PanelCounts(SubjectData):
         Subjects are ordered by the number of their intervals, then by their sequences of
         intervals, counts and exposures, then by their covariates. Random splits draw on this
         order, so that neither relabelling nor the order of the input changes an answer.
+
+        :meta private:
         """
         row_keys = [self.distinct().inverse, self.count, self.exposure]
         return sequence_order(

@@ -80,7 +80,10 @@ class SubjectData(ABC):
 
     @abstractmethod
     def content_order(self) -> IndexArray:
-        """Permutation of the subjects by their content, whatever their labels."""
+        """Permutation of the subjects by their content, whatever their labels.
+
+        :meta private:
+        """
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:

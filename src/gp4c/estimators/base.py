@@ -292,7 +292,10 @@ class PanelEstimator:
 
     @classmethod
     def saved_attributes(cls) -> dict[str, kinds.Check]:
-        """Checks of all fitted attributes, those of the base classes first."""
+        """Checks of all fitted attributes, those of the base classes first.
+
+        :meta private:
+        """
         found: dict[str, kinds.Check] = {}
         for one in reversed(cls.__mro__):
             found |= vars(one).get("saved", {})
@@ -300,7 +303,10 @@ class PanelEstimator:
 
     @classmethod
     def checks_of(cls, state: Mapping[str, object]) -> dict[str, kinds.Check]:
-        """Checks of the fitted attributes that a file holds."""
+        """Checks of the fitted attributes that a file holds.
+
+        :meta private:
+        """
         return cls.saved_attributes()
 
     def _state(self) -> dict[str, object]:
@@ -343,35 +349,59 @@ class PanelEstimator:
         return 0
 
     def band_text(self) -> str:
-        """How the bands were obtained; empty if there are none yet."""
+        """How the bands were obtained; empty if there are none yet.
+
+        :meta private:
+        """
         return ""
 
     def components(self) -> Mapping[str, PanelEstimator]:
-        """Curves that the model is made of, by name, each as a fitted model; most have none."""
+        """Curves that the model is made of, by name, each as a fitted model; most have none.
+
+        :meta private:
+        """
         return {}
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """Tables that only this model has, by name; ``gp4c fit --out`` writes them."""
+        """Tables that only this model has, by name; ``gp4c fit --out`` writes them.
+
+        :meta private:
+        """
         return {}
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """Plots that only this model has, by name; each takes axes."""
+        """Plots that only this model has, by name; each takes axes.
+
+        :meta private:
+        """
         return {}
 
     def factor_methods(self) -> list[str]:
-        """Sentences for a methods section about factors of the rate; see :class:`GP4C`."""
+        """Sentences for a methods section about factors of the rate; see :class:`GP4C`.
+
+        :meta private:
+        """
         return []
 
     def new_subject_words(self) -> str:
-        """What a forecast says of a new subject's factors; empty if nothing is to say."""
+        """What a forecast says of a new subject's factors; empty if nothing is to say.
+
+        :meta private:
+        """
         return ""
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """What only this model says in a summary: section, quantity, words, number."""
+        """What only this model says in a summary: section, quantity, words, number.
+
+        :meta private:
+        """
         return []
 
     def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
-        """Parameters of a curve with a formula: name, meaning, unit, value, interval."""
+        """Parameters of a curve with a formula: name, meaning, unit, value, interval.
+
+        :meta private:
+        """
         return []
 
     def _check_curve(self, times: Floats) -> Floats:
@@ -519,7 +549,10 @@ class PanelEstimator:
         return False
 
     def factor_numbers(self) -> dict[str, object]:
-        """Estimates of these factors by name, for programs."""
+        """Estimates of these factors by name, for programs.
+
+        :meta private:
+        """
         return {}
 
     @property
@@ -528,7 +561,10 @@ class PanelEstimator:
         return False
 
     def curve_words(self) -> str:
-        """What a forecast says of the error of the curve."""
+        """What a forecast says of the error of the curve.
+
+        :meta private:
+        """
         return f"The curve of this {type(self).__name__} is plugged in: its error is left out."
 
     def _covariates_of(self, panel: PanelCounts) -> Floats | None:

@@ -104,11 +104,17 @@ class GaussianProcessModel(FittedBounds):
     _continuation: Continuation | None = None
 
     def trend_words(self, level: float) -> str:
-        """A sentence about the trend; empty without one."""
+        """A sentence about the trend; empty without one.
+
+        :meta private:
+        """
         return ""
 
     def continuation(self) -> Continuation:
-        """Which way of going on would have forecast the last quarter of the window best."""
+        """Which way of going on would have forecast the last quarter of the window best.
+
+        :meta private:
+        """
         if self._continuation is None:
             from gp4c.estimators.forecasts.continuation import choose_continuation
 
@@ -415,7 +421,10 @@ class GaussianProcessModel(FittedBounds):
     # -- helpers ----------------------------------------------------------------------------
 
     def band_text(self) -> str:
-        """Quantiles of the posterior."""
+        """Quantiles of the posterior.
+
+        :meta private:
+        """
         return (
             "Bands are pointwise credible intervals with equal tails. The band of the rate begins "
             "at zero where the rate may be zero."

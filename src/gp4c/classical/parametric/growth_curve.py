@@ -115,7 +115,10 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         return pearson(self._fitted_data, self._fitted, n_bootstraps, random_state)
 
     def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
-        """Classical parameters for a summary: name, meaning, unit, value, ends of the interval."""
+        """Classical parameters for a summary: name, meaning, unit, value, ends of the interval.
+
+        :meta private:
+        """
         found = []
         for name, (title, meaning) in self._words.items():
             unit, rest = self._unit_of(name)
@@ -211,7 +214,10 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
     # -- bands --------------------------------------------------------------------------------
 
     def band_text(self) -> str:
-        """Bootstrap samples, or the likelihood."""
+        """Bootstrap samples, or the likelihood.
+
+        :meta private:
+        """
         return super().band_text() or (
             "Bands are Wald bands on the log scale, intervals of parameters profile-likelihood "
             "intervals."
@@ -302,7 +308,10 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         return True
 
     def curve_words(self) -> str:
-        """What a forecast says of the error of the curve."""
+        """What a forecast says of the error of the curve.
+
+        :meta private:
+        """
         return (
             f"Draws of the curve of this {type(self).__name__} follow the normal law of its "
             "estimates; the laws of counts and effects are held at theirs."

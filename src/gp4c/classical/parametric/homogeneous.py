@@ -239,7 +239,10 @@ class HomogeneousPoisson(BootstrapEstimator):
         return profile_level(data, _law_fit(fit, self, every=True), level)
 
     def band_text(self) -> str:
-        """Bootstrap samples, or the likelihood."""
+        """Bootstrap samples, or the likelihood.
+
+        :meta private:
+        """
         return super().band_text() or (
             "Intervals of the rate are exact Poisson or profile-likelihood intervals."
         )

@@ -66,7 +66,10 @@ class PanelSummary:
         return html_table(self.title, (), self.texts(), self.remarks)
 
     def texts(self) -> list[tuple[str, str]]:
-        """Names and values as they are printed."""
+        """Names and values as they are printed.
+
+        :meta private:
+        """
         return [(name, _shown(value)) for name, value in self.quantities.items()]
 
 

@@ -130,7 +130,10 @@ class TypedPanel(PanelCounts):
         return self._like(window=parts[0].window, parts=parts)
 
     def content_order(self) -> IndexArray:
-        """Permutation of the subjects by what their rows hold, whatever their labels."""
+        """Permutation of the subjects by what their rows hold, whatever their labels.
+
+        :meta private:
+        """
         columns = []
         for e, part in enumerate(self.parts):
             home = np.flatnonzero(self.place[e] >= 0)

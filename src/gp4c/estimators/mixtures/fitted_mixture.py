@@ -93,7 +93,10 @@ class FittedMixture(GaussianProcessModel):
         return self._basis(index).intensity_band(t, level, kind, extrapolate=extrapolate)
 
     def components(self) -> dict[str, GaussianProcessModel]:
-        """The bases by name, each with the questions that a fitted curve answers."""
+        """The bases by name, each with the questions that a fitted curve answers.
+
+        :meta private:
+        """
         self._check_fitted()
         count = range(len(self.posterior_.parts))
         return {f"basis {k + 1}": self._basis(k) for k in count} if len(count) > 1 else {}
@@ -124,7 +127,10 @@ class FittedMixture(GaussianProcessModel):
         return WeightLaw(self.law_weights_, self.law_masses_)
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """The bases in words: their shares of the events, when they are highest, their scale."""
+        """The bases in words: their shares of the events, when they are highest, their scale.
+
+        :meta private:
+        """
         return basis_facts(self)
 
     def plot_bases(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
@@ -138,11 +144,17 @@ class FittedMixture(GaussianProcessModel):
         return found
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """The weights of the subjects."""
+        """The weights of the subjects.
+
+        :meta private:
+        """
         return {"weights": self.weight_table()}
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """Bases and weights."""
+        """Bases and weights.
+
+        :meta private:
+        """
         return {"bases": self.plot_bases, "weights": self.plot_weights}
 
     # -- curves of subjects -------------------------------------------------------------------

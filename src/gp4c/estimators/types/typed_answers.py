@@ -391,7 +391,10 @@ class TypedCurves(CovariateModel):
 
     @classmethod
     def checks_of(cls, state: Mapping[str, object]) -> dict[str, kinds.Check]:
-        """Checks of a state from a file; one with types has others."""
+        """Checks of a state from a file; one with types has others.
+
+        :meta private:
+        """
         plain = cls.saved_attributes()
         return typed_checks(plain, state) if "event_types_" in state else plain
 

@@ -426,14 +426,20 @@ class GP4CClasses(GaussianProcessModel):
     # -- other answers -----------------------------------------------------------------------------
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """Members, curves of the classes, and what speaks for each number of them."""
+        """Members, curves of the classes, and what speaks for each number of them.
+
+        :meta private:
+        """
         return {
             "members": self.members(), "class-curves": self.curves_by_class(),
             "class-numbers": self.choice_.to_frame(),
         }  # fmt: skip
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """Curves of the classes, and memberships."""
+        """Curves of the classes, and memberships.
+
+        :meta private:
+        """
         if self.n_classes_ == 1:
             return {}
         return {"classes": self.plot_classes, "membership": self.plot_membership}
@@ -497,7 +503,10 @@ class GP4CClasses(GaussianProcessModel):
         return np.asarray(self.cumulative(times))
 
     def class_curve(self, label: int) -> CurveDraws:
-        """The posterior draws of the curve of one class."""
+        """The posterior draws of the curve of one class.
+
+        :meta private:
+        """
         view = self._view(label)
         posterior = view.posterior_
         assert isinstance(posterior, CurveDraws)

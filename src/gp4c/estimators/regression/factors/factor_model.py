@@ -79,7 +79,10 @@ class FactorModel(GaussianProcessModel):
         return (self.trend_words(0.95) or "no trend") + (f"; {why}" if why else "")
 
     def trend_words(self, level: float) -> str:
-        """A sentence about the trend; empty without one."""
+        """A sentence about the trend; empty without one.
+
+        :meta private:
+        """
         found = self._trend_part()
         if found is None:
             return ""
@@ -100,7 +103,10 @@ class FactorModel(GaussianProcessModel):
         return TrendEstimate(found[0].symbol, float(value), float(low), float(high))
 
     def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
-        """The coefficient of the trend and the size of the season, for summaries."""
+        """The coefficient of the trend and the size of the season, for summaries.
+
+        :meta private:
+        """
         found, rows = self._trend_part(), []
         if found is not None:
             rows.append((found[0].title, self.trend_ or "", "", *self.trend_estimate(level)[1:]))
@@ -120,7 +126,10 @@ class FactorModel(GaussianProcessModel):
         return _median_and_ends(size, posterior.weights, level)
 
     def factor_numbers(self) -> dict[str, object]:
-        """Estimates of the factors by name, for programs."""
+        """Estimates of the factors by name, for programs.
+
+        :meta private:
+        """
         season = None
         if self._season_part() is not None:
             season = self.season_table().to_dict(orient="records")
@@ -179,14 +188,20 @@ class FactorModel(GaussianProcessModel):
         return pd.DataFrame({"part": names, **columns})
 
     def factor_methods(self) -> list[str]:
-        """A sentence for each factor, and how a trend was chosen."""
+        """A sentence for each factor, and how a trend was chosen.
+
+        :meta private:
+        """
         said = [part.method for part in self._parts() if part.method]
         if self.trend is not None and len(self.trend_evidences_) > 1:
             said.append("Whether there is a trend, and which, was chosen by the evidence.")
         return said
 
     def new_subject_words(self) -> str:
-        """Which season a new subject has."""
+        """Which season a new subject has.
+
+        :meta private:
+        """
         return " ".join(part.new_words for part in self._parts() if part.new_words)
 
     def _parts(self) -> tuple[Modulator, ...]:
@@ -194,11 +209,17 @@ class FactorModel(GaussianProcessModel):
         return posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """The season, by the parts of its cycle."""
+        """The season, by the parts of its cycle.
+
+        :meta private:
+        """
         return {} if self._season_part() is None else {"season": self.season_table()}
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """The season, and ratios over time."""
+        """The season, and ratios over time.
+
+        :meta private:
+        """
         figures = import_module("gp4c.reporting.figures.factor_plots")
         posterior, found = self._posterior(), {}
         for part in posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ():
@@ -305,7 +326,10 @@ class FactorModel(GaussianProcessModel):
         return constant_ratio_test(mean, covariance, self.factor_covariance_[rows, rows])
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """The effects over time, for summaries."""
+        """The effects over time, for summaries.
+
+        :meta private:
+        """
         posterior, found = self._posterior(), []
         parts = posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
         for part in parts:
