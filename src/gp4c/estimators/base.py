@@ -142,31 +142,73 @@ class PanelEstimator:
     _plugs_in: bool = True
 
     def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
-        """Λ(t), the expected number of events from the window's start to t."""
+        """Λ(t), the expected number of events from the window's start to t.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> round(model.cumulative(24.0), 2)
+        3.96
+        """
         raise NotImplementedError
 
     def expected_counts(
         self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
     ) -> Numbers:
-        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        """Expected number of events in each (start, stop] for a subject with unit exposure.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> round(model.expected_counts(12.0, 24.0), 2)
+        1.98
+        """
         raise NotImplementedError
 
     def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
-        """λ(t), the rate of events per unit of time and exposure; none unless a class has one."""
+        """λ(t), the rate of events per unit of time and exposure; none unless a class has one.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> round(model.intensity(24.0), 3)
+        0.165
+        """
         raise NoIntensityError(f"{type(self).__name__} has no intensity; use cumulative(t)")
 
     def intensity_band(
         self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:  # fmt: skip
-        """Band of λ: (low, high), each shaped like `t`; none unless a class has one."""
+        """Band of λ: (low, high), each shaped like `t`; none unless a class has one.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.intensity_band(24.0)
+        >>> bool(low < model.intensity(24.0) < high)
+        True
+        """
         raise NotFittedError(f"{type(self).__name__} has no bands")
 
     def cumulative_band(
         self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:  # fmt: skip
-        """Band of Λ: (low, high), each shaped like `t`; none unless a class has one."""
+        """Band of Λ: (low, high), each shaped like `t`; none unless a class has one.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.cumulative_band(24.0)
+        >>> bool(low < model.cumulative(24.0) < high)
+        True
+        """
         raise NotFittedError(f"{type(self).__name__} has no bands")
 
     def score(self, panel: PanelCounts, y: None = None) -> float:
@@ -182,11 +224,29 @@ class PanelEstimator:
         return float(self.score_subjects(panel).sum())
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
-        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+        >>> model.score_subjects(panel).shape
+        (85,)
+        """
         raise NotImplementedError
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Fit to a panel; `y` is ignored (scikit-learn passes it)."""
+        """Fit to a panel; `y` is ignored (scikit-learn passes it).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson().fit(panel)
+        >>> round(model.rate_, 3)
+        0.152
+        """
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:

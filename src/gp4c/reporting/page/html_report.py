@@ -198,7 +198,17 @@ class Report:
     # -- the page ---------------------------------------------------------------------------
 
     def html(self) -> str:
-        """The report as one HTML document."""
+        """The report as one HTML document.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+        >>> report = gp4c.Report({"all patients": model}, panel=panel)
+        >>> report.html().startswith("<!doctype html>")
+        True
+        """
         return self.page_of(list(self.sections()))
 
     def page_of(self, sections: Sequence[Section]) -> str:

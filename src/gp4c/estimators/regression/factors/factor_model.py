@@ -93,6 +93,15 @@ class FactorModel(GaussianProcessModel):
 
         Of a log-linear trend the growth of the log rate per unit of time, of a power trend the
         exponent b with which the mean number of events grows, t^b.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, trend="loglinear").fit(panel)
+        >>> found = model.trend_estimate()
+        >>> found.low < found.value < found.high
+        True
         """
         check_level(level)
         self._check_fitted()
@@ -164,11 +173,29 @@ class FactorModel(GaussianProcessModel):
 
         Times are those of the curve, or dates where the data had dates; where time is counted from
         each subject's entry, they are times of the calendar.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, season=12).fit(panel)
+        >>> model.season_factor([0.5, 6.5]).shape
+        (2,)
         """
         return self._season_quantiles(t, [0.5])[0]
 
     def season_band(self, t: ArrayLike, level: float = 0.95) -> tuple[Numbers, Numbers]:
-        """Pointwise credible band of the season's factor: (low, high), each shaped like `t`."""
+        """Pointwise credible band of the season's factor: (low, high), each shaped like `t`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, season=12).fit(panel)
+        >>> low, high = model.season_band(6.5)
+        >>> bool(low < model.season_factor(6.5) < high)
+        True
+        """
         check_level(level)
         low, high = self._season_quantiles(t, [(1 - level) / 2, (1 + level) / 2])
         return low, high
@@ -177,6 +204,14 @@ class FactorModel(GaussianProcessModel):
         """The factor in the middle of each month, weekday or twelfth of the cycle, with interval.
 
         Columns ``part``, ``factor`` (posterior median), ``low`` and ``high``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, season=12).fit(panel)
+        >>> model.season_table().shape
+        (12, 4)
         """
         import pandas as pd
 
@@ -293,6 +328,14 @@ class FactorModel(GaussianProcessModel):
         """Posterior median of the rate ratio exp(β + δ(t)) per unit of a covariate, at times t.
 
         `name` is the covariate inside ``over_time()``, or one of its columns ("arm[b]").
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
+        >>> model.effect_over_time("treatment", [12.0, 24.0]).shape
+        (2,)
         """
         return self._ratio_quantiles(name, t, [0.5])[0]
 
@@ -302,6 +345,15 @@ class FactorModel(GaussianProcessModel):
         """Credible band of the ratio: (low, high), each shaped like `t`.
 
         A simultaneous band holds the whole curve over the window with this probability.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
+        >>> low, high = model.effect_over_time_band("treatment", 24.0)
+        >>> bool(low < high)
+        True
         """
         check_band(level, kind)
         if kind == "simultaneous":
@@ -316,6 +368,14 @@ class FactorModel(GaussianProcessModel):
         """Wald test that the ratio of a covariate does not change over time.
 
         It uses the sandwich over subjects, in the directions of which the data say something.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
+        >>> 0 <= model.constant_ratio_test("treatment").p_value <= 1
+        True
         """
         draws, (part, _) = self._modulated(), self._changing(name)
         rows = draws.modulation.rows(part)
