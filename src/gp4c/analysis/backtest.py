@@ -138,6 +138,14 @@ class Backtest:
         """Density of the PIT of a model's forecasts in even bins; 1 everywhere if they are right.
 
         Each count is spread evenly between P(N < n) and P(N ≤ n).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=10, n_origins=1)
+        >>> found.pit("HomogeneousPoisson").shape
+        (10,)
         """
         rows = self.rows[(self.rows["model"] == model) & (self.rows["of"] == of)]
         low, high = (rows[name].to_numpy()[:, None] for name in ("pit_low", "pit_high"))
@@ -233,6 +241,14 @@ def backtest(
     -----
     An interval that straddles an origin is forecast from it, since its count was not known then.
     Exposure, usage and covariates are those that came: only the counts are forecast.
+
+    Examples
+    --------
+    >>> import gp4c
+    >>> panel = gp4c.load_dataset("bladder")
+    >>> found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=10, n_origins=1)
+    >>> list(found.coverage.columns)
+    ['subjects', 'subjects_exact', 'totals', 'totals_exact', 'level']
     """
     named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:

@@ -123,9 +123,9 @@ def compare(
     Examples
     --------
     >>> import gp4c
-    >>> from gp4c.analysis.compare_groups import compare
     >>> panel = gp4c.load_dataset("bladder")
-    >>> found = compare(panel, by="treatment", n_permutations=999)
+    >>> model = gp4c.GP4C(effect=None, bursts=False)
+    >>> found = gp4c.compare(panel, by="treatment", model=model, n_permutations=999)
     >>> found.groups
     ['placebo', 'thiotepa']
     >>> 0.0 < found.p_value < 1.0

@@ -82,7 +82,15 @@ class TrendTest:
         return dict(zip(rows["test"], rows["p_value"], strict=True))
 
     def to_dict(self) -> dict[str, object]:
-        """The result for JSON."""
+        """The result for JSON.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> found = gp4c.trend_test(gp4c.load_dataset("bladder"))
+        >>> list(found.to_dict())[:3]
+        ['result', 'statistic', 'p_value']
+        """
         return {
             "result": self.sentence, "statistic": self.statistic, "p_value": self.p_value,
             "n_units": self.n_units, "n_permutations": self.n_permutations,

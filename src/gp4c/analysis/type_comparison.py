@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.groups.contrast_answers import Pair
     from gp4c.data.panel import PanelCounts
 
 
@@ -54,7 +55,17 @@ class TypeComparison:
     common: tuple[PanelTest, ...] = field(repr=False)
 
     def of_type(self, event: str) -> Comparison:
-        """The comparison of one type, with its curves, ratios and probabilities."""
+        """The comparison of one type, with its curves, ratios and probabilities.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect=None, bursts=False)
+        >>> found = gp4c.compare(panel, by="treatment", model=model, n_permutations=99)
+        >>> found.of_type("basal").groups
+        ['dfmo', 'placebo']
+        """
         self.panel.of_type(event)  # names the types if this is none
         return self.by_type[event]
 
@@ -84,6 +95,15 @@ class TypeComparison:
         Columns: event, p_value, p_adjusted; with two groups also ratio, low, high and the level of
         this interval. Ratios are those of ``test="level"``, and leave out 1 if and only if the
         p-value of that test, adjusted for the number of types, is at most 1 − level.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect=None, bursts=False)
+        >>> found = gp4c.compare(panel, by="treatment", model=model, n_permutations=99)
+        >>> found.tests()["event"].tolist()
+        ['basal', 'squamous']
         """
         import pandas as pd
 
@@ -100,7 +120,17 @@ class TypeComparison:
         return table.assign(ratio=ratio, low=ends[:, 0], high=ends[:, 1], level=levels)
 
     def table(self, level: float = 0.95) -> Table:
-        """The tests as a table to publish."""
+        """The tests as a table to publish.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect=None, bursts=False)
+        >>> found = gp4c.compare(panel, by="treatment", model=model, n_permutations=99)
+        >>> found.table().columns[1:]
+        ('ratio of rates (interval by Holm)', 'p', 'p adjusted (Holm)')
+        """
         tests, cells = self.tests(level), []
         for row in tests.to_dict("records"):
             ratio = f"{row['ratio']:.2f} ({_interval(row)})" if "ratio" in row else ""
@@ -110,12 +140,40 @@ class TypeComparison:
         title = f"Comparison of {self.by} by type of event"
         return Table(title, columns, tuple(cells), (f"{self._words()}.",), "", tests)
 
-    def plot(self, ax: Axes | None = None, *, event: str, **options: object) -> Axes:
-        """Draw the groups' curves of one type; the options are those of Comparison.plot."""
-        return self.of_type(event).plot(ax, **options)  # type: ignore[arg-type]
+    def plot(
+        self,
+        ax: Axes | None = None,
+        *,
+        event: str,
+        what: str = "cumulative",
+        level: float = 0.95,
+        pair: Pair | None = None,
+        at: str = "standardised",
+    ) -> Axes:
+        """Draw the groups' curves of one type; the options are those of `Comparison.plot`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect=None, bursts=False)
+        >>> found = gp4c.compare(panel, by="treatment", model=model, n_permutations=99)
+        >>> ax = found.plot(event="basal")
+        """
+        return self.of_type(event).plot(ax, what=what, level=level, pair=pair, at=at)
 
     def conclusions(self) -> list[str]:
-        """The test of all types together, and of each."""
+        """The test of all types together, and of each.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect=None, bursts=False)
+        >>> found = gp4c.compare(panel, by="treatment", model=model, n_permutations=99)
+        >>> len(found.conclusions())
+        2
+        """
         each = []
         for row in self.tests().to_dict("records"):
             text = f"{row['event']} p = {row['p_value']:.4f}, adjusted {row['p_adjusted']:.4f}"
@@ -128,7 +186,17 @@ class TypeComparison:
         ]
 
     def summary(self) -> str:
-        """All types together, then each type in words."""
+        """All types together, then each type in words.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect=None, bursts=False)
+        >>> found = gp4c.compare(panel, by="treatment", model=model, n_permutations=99)
+        >>> "== basal ==" in found.summary()
+        True
+        """
         lines = self.conclusions()
         for name, found in self.by_type.items():
             lines += ["", f"== {name} ==", found.summary()]

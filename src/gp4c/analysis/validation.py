@@ -139,6 +139,16 @@ def score_differences(scores: pd.DataFrame, reference: str | None = None) -> pd.
     training set would change. Without scores of subjects, and for repeated random splits, whose
     test sets overlap, from the differences of splits, with the variance enlarged by the ratio of
     test to training subjects (Nadeau and Bengio 2003).
+
+    Examples
+    --------
+    >>> import gp4c
+    >>> panel = gp4c.load_dataset("bladder").where(treatment="placebo")
+    >>> plain, gamma = gp4c.HomogeneousPoisson(), gp4c.HomogeneousPoisson(effect="gamma")
+    >>> models = {"plain": plain, "gamma": gamma}
+    >>> scores = gp4c.cross_validate(models, panel)
+    >>> gp4c.score_differences(scores)["model"].tolist()
+    ['gamma', 'plain']
     """
     import pandas as pd
 

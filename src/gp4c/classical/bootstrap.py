@@ -55,7 +55,10 @@ class BootstrapEstimator(PlugInEstimator):
         return len(next(iter(self.bootstrap_.values()))) if hasattr(self, "bootstrap_") else 0
 
     def band_text(self) -> str:
-        """Percentiles of bootstrap samples, once there are any."""
+        """Percentiles of bootstrap samples, once there are any.
+
+        :meta private:
+        """
         if not self.n_bootstraps_:
             return ""
         return (
@@ -110,6 +113,14 @@ class BootstrapEstimator(PlugInEstimator):
         -------
         self
             With :meth:`cumulative_band` (and :meth:`intensity_band` of smooth estimators) ready.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.NPMPLE().fit(gp4c.load_dataset("bladder"))
+        >>> model.bootstrap(20, random_state=1).n_bootstraps_
+        20
+        >>> low, high = model.cumulative_band(24.0)
         """
         self._check_fitted()
         if not isinstance(n, int | np.integer) or n < 1:
@@ -190,6 +201,14 @@ class BootstrapEstimator(PlugInEstimator):
             bootstrap curves lies inside over the whole window.
         extrapolate : bool
             Allow times outside the window.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LocalEM(bandwidth=6.0).fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.bootstrap(20, random_state=1).intensity_band(24.0)
+        >>> low < high
+        True
         """
         return self._band(self._intensity_draws, t, level, kind, extrapolate)
 
@@ -201,7 +220,16 @@ class BootstrapEstimator(PlugInEstimator):
         *,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:
-        """Bootstrap confidence band of Λ: (low, high); see :meth:`intensity_band`."""
+        """Bootstrap confidence band of Λ: (low, high); see :meth:`intensity_band`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.NPMPLE().fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.bootstrap(20, random_state=1).cumulative_band(24.0)
+        >>> low < high
+        True
+        """
         return self._band(self._cumulative_draws, t, level, kind, extrapolate)
 
     def _band(

@@ -118,13 +118,28 @@ class PlugInEstimator(PanelEstimator):
             Times; a float gives a float, an array an array of its shape.
         extrapolate : bool
             Allow times outside the window; the class says how Λ goes on there.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.NPMPLE().fit(gp4c.load_dataset("bladder"))
+        >>> model.cumulative([12.0, 24.0]).round(2)
+        array([1.71, 3.66])
         """
         return self._evaluate(t, self._cumulative, extrapolate)
 
     def expected_counts(
         self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
     ) -> Numbers:
-        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        """Expected number of events in each (start, stop] for a subject with unit exposure.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.NPMPLE().fit(gp4c.load_dataset("bladder"))
+        >>> round(model.expected_counts(12.0, 24.0), 2)
+        1.95
+        """
 
         def mass(first: Floats, last: Floats) -> Floats:
             return np.maximum(self._cumulative(last) - self._cumulative(first), 0.0)
@@ -159,12 +174,29 @@ class PlugInEstimator(PanelEstimator):
         joint : bool
             Makes no difference here: with a plugged-in curve the joint score is the sum of the
             subjects' scores.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+        >>> round(model.score(panel.where(treatment="placebo")), 1)
+        -275.6
         """
         total = float(self.score_subjects(panel).sum())
         return total - panel.log_factorials if constant else total
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
-        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+        >>> bool(abs(model.score_subjects(panel).sum() - model.score(panel)) < 1e-6)
+        True
+        """
         panel = self._adjusted(panel)
         mass = self._bounded_mass(panel)
         expected = panel.exposure * mass

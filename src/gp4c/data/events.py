@@ -97,6 +97,13 @@ class RecurrentEvents(SubjectData):
         ------
         PanelDataError
             The table breaks a rule; the message names rule, value and row.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> log = {"subject": [1, 1, 2], "time": [2.0, 7.5, 4.0]}
+        >>> gp4c.RecurrentEvents.from_frame(log, window=(0, 10))
+        <RecurrentEvents: 2 subjects, 3 events, window (0, 10)>
         """
         from gp4c.data.tables.frames import table_of
         from gp4c.data.tables.histories import fields_from_events
@@ -176,12 +183,24 @@ class RecurrentEvents(SubjectData):
         return len(self.time)
 
     def content_order(self) -> IndexArray:
-        """Permutation of the subjects by their events and windows, whatever their labels."""
+        """Permutation of the subjects by their events and windows, whatever their labels.
+
+        :meta private:
+        """
         keys = [self.start, self.stop, *self._covariate_ranks()]
         return sequence_order(self.subject_index, self.n_subjects, [self.time], keys)
 
     def with_window(self, window: Window) -> Self:
-        """Return the same data on another window, which must contain every subject's own."""
+        """Return the same data on another window, which must contain every subject's own.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> log = {"subject": [1, 1, 2], "time": [2.0, 7.5, 4.0]}
+        >>> events = gp4c.RecurrentEvents.from_frame(log, window=(0, 10))
+        >>> events.with_window((0, 12)).window
+        (0.0, 12.0)
+        """
         from gp4c.data.checks import check_window, within_rounding
         from gp4c.data.timeaxis import TimeAxis
 
@@ -210,6 +229,14 @@ class RecurrentEvents(SubjectData):
         -------
         PanelCounts
             On the same window; subjects without a visit are left out and noted.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> log = {"subject": [1, 1, 2], "time": [2.0, 7.5, 4.0]}
+        >>> events = gp4c.RecurrentEvents.from_frame(log, window=(0, 10))
+        >>> events.to_panel([5, 10]).count
+        array([1, 1, 1, 0])
         """
         from gp4c.data.panel import PanelCounts
         from gp4c.data.tables.histories import fields_between_visits
@@ -220,6 +247,14 @@ class RecurrentEvents(SubjectData):
         """One row per event, and one without time per subject without events.
 
         ``RecurrentEvents.from_frame(frame, start="start", stop="stop")`` reads it back.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> log = {"subject": [1, 1, 2], "time": [2.0, 7.5, 4.0]}
+        >>> events = gp4c.RecurrentEvents.from_frame(log, window=(0, 10))
+        >>> events.to_frame()["time"].tolist()
+        [2.0, 7.5, 4.0]
         """
         import pandas as pd
 

@@ -142,6 +142,13 @@ class PanelCounts(SubjectData):
         ------
         PanelDataError
             The table breaks a rule; the message names rule, value and row.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> rows = {"subject": [1, 1, 2], "start": [0, 3, 0], "stop": [3, 9, 6], "count": [2, 0, 1]}
+        >>> gp4c.PanelCounts.from_frame(rows)
+        <PanelCounts: 2 subjects, 3 intervals, 3 events, window (0, 9)>
         """
         from gp4c.data.tables.build_panel import fields_from_intervals
         from gp4c.data.tables.frames import table_of
@@ -210,6 +217,13 @@ class PanelCounts(SubjectData):
         Returns
         -------
         PanelCounts
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> visits = {"subject": [1, 1, 2], "time": [3, 9, 6], "count": [2, 0, 1]}
+        >>> gp4c.PanelCounts.from_visits(visits, origin=0)
+        <PanelCounts: 2 subjects, 3 intervals, 3 events, window (0, 9)>
         """
         from gp4c.data.tables.frames import table_of
         from gp4c.data.tables.visits import fields_from_visits
@@ -246,6 +260,14 @@ class PanelCounts(SubjectData):
         """Join panels; intervals of subjects with the same label are put together.
 
         They must have the same time unit and origin; the window contains all windows.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> arms = [panel.where(treatment=arm) for arm in ("placebo", "thiotepa")]
+        >>> gp4c.PanelCounts.concat(arms) == panel
+        True
         """
         from gp4c.data.summaries.panel_summary import joined_rows
         from gp4c.data.tables.service import with_entries
@@ -335,7 +357,15 @@ class PanelCounts(SubjectData):
         )
 
     def of_type(self, event: str) -> PanelCounts:
-        """The panel of one type of event, of a panel that has types."""
+        """The panel of one type of event, of a panel that has types.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> panel.of_type("basal").n_events
+        398
+        """
         raise PanelDataError(
             f"this panel has no event types, so none is {event!r}: name their column with event=, "
             "or one column of counts for each, when you read the table"
@@ -399,6 +429,8 @@ class PanelCounts(SubjectData):
         Subjects are ordered by the number of their intervals, then by their sequences of
         intervals, counts and exposures, then by their covariates. Random splits draw on this
         order, so that neither relabelling nor the order of the input changes an answer.
+
+        :meta private:
         """
         row_keys = [self.distinct().inverse, self.count, self.exposure]
         return sequence_order(

@@ -80,7 +80,10 @@ class SubjectData(ABC):
 
     @abstractmethod
     def content_order(self) -> IndexArray:
-        """Permutation of the subjects by their content, whatever their labels."""
+        """Permutation of the subjects by their content, whatever their labels.
+
+        :meta private:
+        """
 
     @abstractmethod
     def to_frame(self) -> pd.DataFrame:
@@ -159,6 +162,13 @@ class SubjectData(ABC):
         ------
         PanelDataError
             No such covariate, or no subject meets the conditions.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> panel.where(treatment="placebo", initial_number=lambda n: n > 2).n_subjects
+        12
         """
         keep = np.ones(self.n_subjects, dtype=bool)
         for name, wanted in conditions.items():
@@ -201,7 +211,7 @@ class SubjectData(ABC):
     ) -> tuple[Self, Self]:
         """Divide the subjects at random into a training and a test set.
 
-        The draw is over the subjects in :meth:`content_order`, so neither labels nor the order of
+        The draw is over the subjects in the order of their content, so neither labels nor order of
         rows change which subjects go where.
 
         Parameters
@@ -215,6 +225,14 @@ class SubjectData(ABC):
         -------
         train, test
             Both with at least one subject and with the window of the whole.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> train, test = panel.split(test_size=0.2, random_state=1)
+        >>> train.n_subjects, test.n_subjects
+        (68, 17)
         """
         n = self.n_subjects
         if not 0 < test_size < n or n < 2:

@@ -142,31 +142,73 @@ class PanelEstimator:
     _plugs_in: bool = True
 
     def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
-        """Λ(t), the expected number of events from the window's start to t."""
+        """Λ(t), the expected number of events from the window's start to t.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> round(model.cumulative(24.0), 2)
+        3.96
+        """
         raise NotImplementedError
 
     def expected_counts(
         self, start: ArrayLike, stop: ArrayLike, *, extrapolate: bool = False
     ) -> Numbers:
-        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        """Expected number of events in each (start, stop] for a subject with unit exposure.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> round(model.expected_counts(12.0, 24.0), 2)
+        1.98
+        """
         raise NotImplementedError
 
     def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
-        """λ(t), the rate of events per unit of time and exposure; none unless a class has one."""
+        """λ(t), the rate of events per unit of time and exposure; none unless a class has one.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> round(model.intensity(24.0), 3)
+        0.165
+        """
         raise NoIntensityError(f"{type(self).__name__} has no intensity; use cumulative(t)")
 
     def intensity_band(
         self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:  # fmt: skip
-        """Band of λ: (low, high), each shaped like `t`; none unless a class has one."""
+        """Band of λ: (low, high), each shaped like `t`; none unless a class has one.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.intensity_band(24.0)
+        >>> bool(low < model.intensity(24.0) < high)
+        True
+        """
         raise NotFittedError(f"{type(self).__name__} has no bands")
 
     def cumulative_band(
         self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:  # fmt: skip
-        """Band of Λ: (low, high), each shaped like `t`; none unless a class has one."""
+        """Band of Λ: (low, high), each shaped like `t`; none unless a class has one.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.cumulative_band(24.0)
+        >>> bool(low < model.cumulative(24.0) < high)
+        True
+        """
         raise NotFittedError(f"{type(self).__name__} has no bands")
 
     def score(self, panel: PanelCounts, y: None = None) -> float:
@@ -182,11 +224,29 @@ class PanelEstimator:
         return float(self.score_subjects(panel).sum())
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
-        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+        >>> model.score_subjects(panel).shape
+        (85,)
+        """
         raise NotImplementedError
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Fit to a panel; `y` is ignored (scikit-learn passes it)."""
+        """Fit to a panel; `y` is ignored (scikit-learn passes it).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson().fit(panel)
+        >>> round(model.rate_, 3)
+        0.152
+        """
         raise NotImplementedError
 
     def __init_subclass__(cls) -> None:
@@ -292,7 +352,10 @@ class PanelEstimator:
 
     @classmethod
     def saved_attributes(cls) -> dict[str, kinds.Check]:
-        """Checks of all fitted attributes, those of the base classes first."""
+        """Checks of all fitted attributes, those of the base classes first.
+
+        :meta private:
+        """
         found: dict[str, kinds.Check] = {}
         for one in reversed(cls.__mro__):
             found |= vars(one).get("saved", {})
@@ -300,7 +363,10 @@ class PanelEstimator:
 
     @classmethod
     def checks_of(cls, state: Mapping[str, object]) -> dict[str, kinds.Check]:
-        """Checks of the fitted attributes that a file holds."""
+        """Checks of the fitted attributes that a file holds.
+
+        :meta private:
+        """
         return cls.saved_attributes()
 
     def _state(self) -> dict[str, object]:
@@ -343,35 +409,59 @@ class PanelEstimator:
         return 0
 
     def band_text(self) -> str:
-        """How the bands were obtained; empty if there are none yet."""
+        """How the bands were obtained; empty if there are none yet.
+
+        :meta private:
+        """
         return ""
 
     def components(self) -> Mapping[str, PanelEstimator]:
-        """Curves that the model is made of, by name, each as a fitted model; most have none."""
+        """Curves that the model is made of, by name, each as a fitted model; most have none.
+
+        :meta private:
+        """
         return {}
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """Tables that only this model has, by name; ``gp4c fit --out`` writes them."""
+        """Tables that only this model has, by name; ``gp4c fit --out`` writes them.
+
+        :meta private:
+        """
         return {}
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """Plots that only this model has, by name; each takes axes."""
+        """Plots that only this model has, by name; each takes axes.
+
+        :meta private:
+        """
         return {}
 
     def factor_methods(self) -> list[str]:
-        """Sentences for a methods section about factors of the rate; see :class:`GP4C`."""
+        """Sentences for a methods section about factors of the rate; see :class:`GP4C`.
+
+        :meta private:
+        """
         return []
 
     def new_subject_words(self) -> str:
-        """What a forecast says of a new subject's factors; empty if nothing is to say."""
+        """What a forecast says of a new subject's factors; empty if nothing is to say.
+
+        :meta private:
+        """
         return ""
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """What only this model says in a summary: section, quantity, words, number."""
+        """What only this model says in a summary: section, quantity, words, number.
+
+        :meta private:
+        """
         return []
 
     def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
-        """Parameters of a curve with a formula: name, meaning, unit, value, interval."""
+        """Parameters of a curve with a formula: name, meaning, unit, value, interval.
+
+        :meta private:
+        """
         return []
 
     def _check_curve(self, times: Floats) -> Floats:
@@ -519,7 +609,10 @@ class PanelEstimator:
         return False
 
     def factor_numbers(self) -> dict[str, object]:
-        """Estimates of these factors by name, for programs."""
+        """Estimates of these factors by name, for programs.
+
+        :meta private:
+        """
         return {}
 
     @property
@@ -528,7 +621,10 @@ class PanelEstimator:
         return False
 
     def curve_words(self) -> str:
-        """What a forecast says of the error of the curve."""
+        """What a forecast says of the error of the curve.
+
+        :meta private:
+        """
         return f"The curve of this {type(self).__name__} is plugged in: its error is left out."
 
     def _covariates_of(self, panel: PanelCounts) -> Floats | None:

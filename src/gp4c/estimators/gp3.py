@@ -64,7 +64,16 @@ class GP3(GaussianProcessModel):
         self.random_state = random_state
 
     def fit(self, events: RecurrentEvents, y: None = None) -> Self:  # type: ignore[override]
-        """Fit to exact event times."""
+        """Fit to exact event times.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel, events = gp4c.simulate_panel("square_wave", n_subjects=5, random_state=1)
+        >>> model = gp4c.GP3(bursts=False, n_inducing=8).fit(events)
+        >>> model.intensity(events.window[0]) > 0
+        True
+        """
         check_events(self, events)
         check_shared_parameters(self)
         check_choice("effect", self.effect, ("auto", None, "gamma"))

@@ -239,6 +239,12 @@ class GP4C(TypedCurves):
         """The paper's estimator in full: its bound, its optimiser, its start, its early stop.
 
         Times must be in the paper's unit to repeat its numbers, since the stop depends on it.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> gp4c.GP4C.paper(random_state=1).count_term
+        'lemma2'
         """
         return GP4C(
             n_inducing=n_inducing,
@@ -278,6 +284,14 @@ class GP4C(TypedCurves):
             Called with one line of text whenever a new step begins.
         design : SharedDesign, optional
             What `formula` learned from a larger panel, of which this is a part.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> model.converged_
+        True
         """
         self._check_parameters()
         refuse_events(self, panel)
@@ -479,7 +493,14 @@ class GP4CW(GP4C):
 
     @classmethod
     def paper(cls, b: float = 0.3, n_inducing: int = 30, random_state: int | None = None) -> GP4CW:
-        """The paper's estimator with weights in full; see :meth:`GP4C.paper`."""
+        """The paper's estimator with weights in full; see :meth:`GP4C.paper`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> gp4c.GP4CW.paper(random_state=1).get_params()["optimizer"]
+        'vem'
+        """
         return GP4CW(
             n_inducing=n_inducing, b=b, optimizer="vem", tol=1e-4, random_state=random_state
         )

@@ -104,11 +104,17 @@ class GaussianProcessModel(FittedBounds):
     _continuation: Continuation | None = None
 
     def trend_words(self, level: float) -> str:
-        """A sentence about the trend; empty without one."""
+        """A sentence about the trend; empty without one.
+
+        :meta private:
+        """
         return ""
 
     def continuation(self) -> Continuation:
-        """Which way of going on would have forecast the last quarter of the window best."""
+        """Which way of going on would have forecast the last quarter of the window best.
+
+        :meta private:
+        """
         if self._continuation is None:
             from gp4c.estimators.forecasts.continuation import choose_continuation
 
@@ -141,11 +147,26 @@ class GaussianProcessModel(FittedBounds):
             Times; a float gives a float, an array an array of its shape.
         extrapolate : bool
             Allow times outside the window, where the model returns to its prior.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> model.intensity([12.0, 24.0]).shape
+        (2,)
         """
         return self._evaluate(t, self._posterior().intensity, extrapolate)
 
     def cumulative(self, t: ArrayLike, *, extrapolate: bool = False) -> Numbers:
-        """Posterior mean of Λ(t), the expected number of events from the window's start to t."""
+        """Posterior mean of Λ(t), the expected number of events from the window's start to t.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> bool(model.cumulative(12.0) < model.cumulative(24.0))
+        True
+        """
 
         def function(times: Floats) -> Floats:
             return self._signed(times, self._posterior().expected_integral)
@@ -170,6 +191,14 @@ class GaussianProcessModel(FittedBounds):
             Probability at each time, with equal tails; or of the whole curve over the window to
             lie between the two, which is wider. The band of a variational fit begins at zero where
             f may be zero.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.intensity_band(24.0, 0.9, kind="simultaneous")
+        >>> bool(low < model.intensity(24.0) < high)
+        True
         """
         posterior = self._posterior()
         levels = self._tails(level, kind, lambda x: self._draw_intensities(posterior, x))
@@ -191,6 +220,14 @@ class GaussianProcessModel(FittedBounds):
 
         Quantiles are those of the weighted draws; of a variational posterior they come from Jensen
         and Solomon's law with the exact first three cumulants (docs/maths.md, section 7).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.cumulative_band(24.0)
+        >>> bool(low < model.cumulative(24.0) < high)
+        True
         """
         posterior = self._posterior()
         levels = self._tails(level, kind, lambda x: self._draw_cumulatives(posterior, x))
@@ -213,7 +250,15 @@ class GaussianProcessModel(FittedBounds):
         *,
         extrapolate: bool = False,
     ) -> Floats:
-        """Joint posterior draws of λ at the times `t`, shape (size, len(t))."""
+        """Joint posterior draws of λ at the times `t`, shape (size, len(t)).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> model.sample_intensity([12.0, 24.0], size=100, random_state=1).shape
+        (100, 2)
+        """
         times = np.atleast_1d(self._inside(t, extrapolate)).ravel()
         rng = np.random.default_rng(self._seed(random_state))
         return self._posterior().sample_intensity(times, size, rng)
@@ -225,7 +270,16 @@ class GaussianProcessModel(FittedBounds):
         *,
         extrapolate: bool = False,
     ) -> Numbers:
-        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        """Expected number of events in each (start, stop] for a subject with unit exposure.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> parts = model.expected_counts([0.0, 12.0], [12.0, 24.0])
+        >>> bool(abs(parts.sum() - model.cumulative(24.0)) < 1e-6)
+        True
+        """
         integral = self._posterior().expected_integral
         return self._over_intervals(start, stop, extrapolate, integral)
 
@@ -237,6 +291,13 @@ class GaussianProcessModel(FittedBounds):
 
         For the options see :func:`gp4c.files.arviz_export.to_arviz`. A model read from a file knows
         its subjects but not the rows: pass the `panel` of the fit to have these too.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> draws = model.to_arviz(n_draws=100)  # doctest: +SKIP
+        >>> draws.posterior["rate"].mean()  # doctest: +SKIP
         """
         from gp4c.files.arviz_export import to_arviz
 
@@ -283,6 +344,14 @@ class GaussianProcessModel(FittedBounds):
         See Also
         --------
         score_with_error : the same with its Monte-Carlo standard error.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> model.score(panel, joint=False, n_draws=200) < 0
+        True
         """
         value, _ = self.score_with_error(
             panel, joint=joint, constant=constant, new_subjects=new_subjects, n_draws=n_draws
@@ -298,7 +367,17 @@ class GaussianProcessModel(FittedBounds):
         new_subjects: bool = False,
         n_draws: int = SCORE_DRAWS,
     ) -> tuple[float, float]:
-        """The score and the Monte-Carlo standard error of it."""
+        """The score and the Monte-Carlo standard error of it.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> score, error = model.score_with_error(panel, joint=False, n_draws=200)
+        >>> error > 0
+        True
+        """
         extra = -panel.log_factorials if constant else 0.0
         if joint and not (new_subjects and self.effect_law_.is_free):
             value, uncertainty = self._joint_score(panel, n_draws)
@@ -314,7 +393,16 @@ class GaussianProcessModel(FittedBounds):
     def score_subjects(
         self, panel: PanelCounts, *, new_subjects: bool = False, n_draws: int = SCORE_DRAWS
     ) -> Floats:
-        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> model.score_subjects(panel, n_draws=200).shape
+        (85,)
+        """
         return log_mean_exp(self._log_likelihood_draws(panel, n_draws, new_subjects))[0]
 
     def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
@@ -415,7 +503,10 @@ class GaussianProcessModel(FittedBounds):
     # -- helpers ----------------------------------------------------------------------------
 
     def band_text(self) -> str:
-        """Quantiles of the posterior."""
+        """Quantiles of the posterior.
+
+        :meta private:
+        """
         return (
             "Bands are pointwise credible intervals with equal tails. The band of the rate begins "
             "at zero where the rate may be zero."

@@ -51,6 +51,14 @@ class FittedBounds(PanelEstimator):
 
         Whatever count term was maximised: the price of the paper's inequality at this posterior.
         ``elbo_ - objective_`` is that of the count term used, 0 for "exact".
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(count_term="lemma2", effect=None, n_inducing=8).fit(panel)
+        >>> model.elbo_gap() > 0
+        True
         """
         self._check_fitted()
         return float(self.elbo_ - self.paper_bound_)

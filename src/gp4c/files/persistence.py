@@ -89,6 +89,14 @@ def load_model(path: str | os.PathLike[str]) -> PanelEstimator:
     ModelFileError
         The file is missing, not a saved model, of a newer format, damaged, or too large for the
         memory that there is. A file from somebody else can be opened safely: it cannot run code.
+
+    Examples
+    --------
+    >>> import gp4c
+    >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+    >>> model.save("fit.json")  # doctest: +SKIP
+    >>> gp4c.load_model("fit.json").rate_ == model.rate_  # doctest: +SKIP
+    True
     """
     name = repr(os.fspath(path))
     if "\0" in os.fsdecode(path):

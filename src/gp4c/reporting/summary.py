@@ -66,7 +66,15 @@ class ModelSummary:
         raise KeyError(f"the summary has no {quantity!r}; {known}")
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per quantity: section, quantity, value, low, high, text."""
+        """One row per quantity: section, quantity, value, low, high, text.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> list(model.summary().to_frame().columns)
+        ['section', 'quantity', 'value', 'low', 'high', 'text']
+        """
         import pandas as pd
 
         columns = ("section", "quantity", "value", "low", "high", "text")
@@ -75,7 +83,15 @@ class ModelSummary:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """The same as plain values, for JSON; what is not a finite number is None."""
+        """The same as plain values, for JSON; what is not a finite number is None.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> model.summary().to_dict()["title"]
+        'HomogeneousPoisson: constant event rate'
+        """
         sections: dict[str, dict[str, object]] = {}
         for row in self.rows:
             entry = {"text": row.text} | {

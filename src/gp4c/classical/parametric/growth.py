@@ -107,7 +107,16 @@ class PowerLaw(GrowthModel):
         return 1.0 - self.shape_
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
-        """Profile-likelihood interval of "shape", "scale", "mtbf" or "growth_rate"."""
+        """Profile-likelihood interval of "shape", "scale", "mtbf" or "growth_rate".
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.PowerLaw(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.interval("shape")
+        >>> low < model.shape_ < high
+        True
+        """
         if name == "growth_rate":
             low, high = super().interval("shape", level)
             return 1.0 - high, 1.0 - low

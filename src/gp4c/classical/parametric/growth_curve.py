@@ -96,6 +96,14 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         name : str
             "mtbf", "scale", and the shape of the class.
         level : float in (0, 1)
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LogLinear(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.interval("slope")
+        >>> low < model.slope_ < high
+        True
         """
         self._check_fitted()
         check_level(level)
@@ -108,6 +116,13 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
 
         Without frailty and bursts the p-value is that of χ²; with either it comes from counts
         simulated from the fit (:mod:`gp4c.classical.parametric.goodness`).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LogLinear(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> 0 < model.goodness_of_fit(n_bootstraps=19).p_value <= 1
+        True
         """
         from gp4c.classical.parametric.goodness import pearson
 
@@ -115,7 +130,10 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         return pearson(self._fitted_data, self._fitted, n_bootstraps, random_state)
 
     def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
-        """Classical parameters for a summary: name, meaning, unit, value, ends of the interval."""
+        """Classical parameters for a summary: name, meaning, unit, value, ends of the interval.
+
+        :meta private:
+        """
         found = []
         for name, (title, meaning) in self._words.items():
             unit, rest = self._unit_of(name)
@@ -156,6 +174,15 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
             Column to value, those not named at their average; without it all at their average.
         extrapolate : bool
             Allow times outside the window, where the curve goes on by its formula.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.LogLinear(effect="gamma", formula="treatment").fit(panel)
+        >>> treated = model.intensity(24.0, covariates={"treatment": "thiotepa"})
+        >>> treated < model.intensity(24.0)
+        True
         """
         _, shift = self._log_factor(covariates)
         return self._evaluate(t, lambda x: np.exp(shift + self._log_intensity(x)[0]), extrapolate)
@@ -163,7 +190,15 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
     def cumulative(
         self, t: ArrayLike, *, covariates: Covariates | None = None, extrapolate: bool = False
     ) -> Numbers:
-        """Λ(t), the expected number of events from the window's start to t."""
+        """Λ(t), the expected number of events from the window's start to t.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LogLinear(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> model.cumulative([12.0, 24.0]).round(2)
+        array([2.12, 4.05])
+        """
         factor = float(np.exp(self._log_factor(covariates)[1]))
         return self._evaluate(t, lambda x: factor * self._cumulative(x), extrapolate)
 
@@ -175,7 +210,15 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         covariates: Covariates | None = None,
         extrapolate: bool = False,
     ) -> Numbers:
-        """Expected number of events in each (start, stop] for a subject with unit exposure."""
+        """Expected number of events in each (start, stop] for a subject with unit exposure.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LogLinear(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> round(model.expected_counts(12.0, 24.0), 2)
+        1.93
+        """
         factor = float(np.exp(self._log_factor(covariates)[1]))
         return factor * super().expected_counts(start, stop, extrapolate=extrapolate)
 
@@ -211,7 +254,10 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
     # -- bands --------------------------------------------------------------------------------
 
     def band_text(self) -> str:
-        """Bootstrap samples, or the likelihood."""
+        """Bootstrap samples, or the likelihood.
+
+        :meta private:
+        """
         return super().band_text() or (
             "Bands are Wald bands on the log scale, intervals of parameters profile-likelihood "
             "intervals."
@@ -231,6 +277,14 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         By the delta method on the log scale, from the observed information; simultaneous bands
         are Scheffé's, for all curves of the family at once. After :meth:`bootstrap` percentiles
         of the bootstrap samples (at average covariates).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LogLinear(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.intensity_band(24.0)
+        >>> bool(low < model.intensity(24.0) < high)
+        True
         """
         if self.n_bootstraps_ and covariates is None:
             return super().intensity_band(t, level, kind, extrapolate=extrapolate)
@@ -245,7 +299,16 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         covariates: Covariates | None = None,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:
-        """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`."""
+        """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LogLinear(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.cumulative_band(24.0)
+        >>> bool(low < model.cumulative(24.0) < high)
+        True
+        """
         if self.n_bootstraps_ and covariates is None:
             return super().cumulative_band(t, level, kind, extrapolate=extrapolate)
         return self._wald(self._log_cumulative, t, level, kind, covariates, extrapolate)
@@ -302,7 +365,10 @@ class GrowthCurve(CovariateTables, BootstrapEstimator):
         return True
 
     def curve_words(self) -> str:
-        """What a forecast says of the error of the curve."""
+        """What a forecast says of the error of the curve.
+
+        :meta private:
+        """
         return (
             f"Draws of the curve of this {type(self).__name__} follow the normal law of its "
             "estimates; the laws of counts and effects are held at theirs."

@@ -62,7 +62,16 @@ class GrowthModel(GrowthCurve):
         self.formula = formula
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate the curve from a panel; `y` is ignored (scikit-learn passes it)."""
+        """Estimate the curve from a panel; `y` is ignored (scikit-learn passes it).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.LogLinear(effect="gamma", formula="treatment").fit(panel)
+        >>> model.converged_
+        True
+        """
         check_choice("effect", self.effect, tuple(self.effect_options.values()))
         check_choice("bursts", self.bursts, (False, True))
         check_panel(self, panel)

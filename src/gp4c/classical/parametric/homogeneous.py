@@ -132,7 +132,16 @@ class HomogeneousPoisson(BootstrapEstimator):
         self.bursts = bursts
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate the rate from a panel; `y` is ignored (scikit-learn passes it)."""
+        """Estimate the rate from a panel; `y` is ignored (scikit-learn passes it).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+        >>> round(model.rate_, 3), round(model.frailty_variance_, 2)
+        (0.165, 3.09)
+        """
         check_choice("effect", self.effect, (None, "gamma"))
         check_choice("bursts", self.bursts, (False, True))
         with self._whole_fit(panel):
@@ -212,11 +221,27 @@ class HomogeneousPoisson(BootstrapEstimator):
             Times; a float gives a float, an array an array of its shape.
         extrapolate : bool
             Allow times outside the window.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> model.intensity(24.0) == model.rate_
+        True
         """
         return self._evaluate(t, lambda x: np.full_like(x, self.rate_), extrapolate)
 
     def rate_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of ρ: exact Poisson, or profile likelihood with frailty or bursts."""
+        """Confidence interval of ρ: exact Poisson, or profile likelihood with frailty or bursts.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.rate_interval(0.95)
+        >>> low < model.rate_ < high
+        True
+        """
         self._check_fitted()
         check_level(level)
         if self.bursts:
@@ -239,7 +264,10 @@ class HomogeneousPoisson(BootstrapEstimator):
         return profile_level(data, _law_fit(fit, self, every=True), level)
 
     def band_text(self) -> str:
-        """Bootstrap samples, or the likelihood."""
+        """Bootstrap samples, or the likelihood.
+
+        :meta private:
+        """
         return super().band_text() or (
             "Intervals of the rate are exact Poisson or profile-likelihood intervals."
         )
@@ -256,6 +284,13 @@ class HomogeneousPoisson(BootstrapEstimator):
 
         The interval of the one parameter, so that pointwise and simultaneous bands agree: see
         :meth:`rate_interval`; percentiles of the bootstrap after :meth:`bootstrap`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> model.intensity_band(24.0) == model.rate_interval()
+        True
         """
         if self.n_bootstraps_:
             return super().intensity_band(t, level, kind, extrapolate=extrapolate)
@@ -269,7 +304,16 @@ class HomogeneousPoisson(BootstrapEstimator):
         *,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:
-        """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`."""
+        """Confidence band of Λ(t): (low, high); see :meth:`intensity_band`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.cumulative_band(24.0)
+        >>> bool(low < model.cumulative(24.0) < high)
+        True
+        """
         if self.n_bootstraps_:
             return super().cumulative_band(t, level, kind, extrapolate=extrapolate)
         return self._both_ends(t, level, kind, extrapolate, self._line)

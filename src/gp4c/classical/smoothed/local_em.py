@@ -172,11 +172,27 @@ class LocalEM(BootstrapEstimator):
 
     @classmethod
     def paper(cls) -> LocalEM:
-        """Return the estimator as in the paper: its folds, its grid and its early stop."""
+        """Return the estimator as in the paper: its folds, its grid and its early stop.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> gp4c.LocalEM.paper()
+        LocalEM(bandwidths='paper', folds='contiguous', stop='squared-change')
+        """
         return cls(bandwidths="paper", folds="contiguous", stop="squared-change")
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate the intensity from a panel; `y` is ignored (scikit-learn passes it)."""
+        """Estimate the intensity from a panel; `y` is ignored (scikit-learn passes it).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.LocalEM(bandwidth=6.0).fit(panel)
+        >>> model.converged_
+        True
+        """
         self._check_parameters()
         with self._whole_fit(panel):
             self._begin_fit(panel)
@@ -319,6 +335,13 @@ class LocalEM(BootstrapEstimator):
             Times; a float gives a float, an array an array of its shape.
         extrapolate : bool
             Allow times outside the window, where λ goes on as at the window's end.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.LocalEM(bandwidth=6.0).fit(gp4c.load_dataset("bladder"))
+        >>> model.intensity([12.0, 24.0]).round(3)
+        array([0.145, 0.155])
         """
         return self._evaluate(t, self._intensity, extrapolate)
 

@@ -63,7 +63,16 @@ class StepEstimator(BootstrapEstimator):
         raise NotImplementedError
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it)."""
+        """Estimate Λ from a panel; `y` is ignored (scikit-learn passes it).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.NPMLE().fit(panel)
+        >>> round(model.cumulative(24.0), 2)
+        4.08
+        """
         self._check_parameters()
         with self._whole_fit(panel), one_blas_thread():
             self._begin_fit(panel)
@@ -93,7 +102,17 @@ class StepEstimator(BootstrapEstimator):
             )
 
     def intensity(self, t: ArrayLike, *, extrapolate: bool = False) -> NoReturn:
-        """Raise :class:`~gp4c.exceptions.NoIntensityError`: a step function has no rate."""
+        """Raise :class:`~gp4c.exceptions.NoIntensityError`: a step function has no rate.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.NPMPLE().fit(gp4c.load_dataset("bladder"))
+        >>> model.intensity(24.0)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        gp4c.exceptions.NoIntensityError: NPMPLE is a step function...
+        """
         raise NoIntensityError(
             f"{type(self).__name__} is a step function: it has jumps, not an intensity; "
             "use cumulative(t), or a smooth estimator (GP4C, LocalEM)"
@@ -107,7 +126,17 @@ class StepEstimator(BootstrapEstimator):
         *,
         extrapolate: bool = False,
     ) -> NoReturn:
-        """Raise :class:`~gp4c.exceptions.NoIntensityError`: a step function has no rate."""
+        """Raise :class:`~gp4c.exceptions.NoIntensityError`: a step function has no rate.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.NPMPLE().fit(gp4c.load_dataset("bladder"))
+        >>> model.intensity_band(24.0)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        gp4c.exceptions.NoIntensityError: NPMPLE is a step function...
+        """
         self.intensity(t)
 
     def _cumulative(self, times: Floats) -> Floats:
@@ -135,7 +164,16 @@ class PseudoLikelihoodEstimator(StepEstimator):
     n_left_out_: int
 
     def fit(self, panel: PanelCounts, y: None = None) -> Self:
-        """Estimate Λ, and α with frailty; `y` is ignored (scikit-learn passes it)."""
+        """Estimate Λ, and α with frailty; `y` is ignored (scikit-learn passes it).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.NPMPLE().fit(panel)
+        >>> round(model.cumulative(24.0), 2)
+        3.66
+        """
         with self._whole_fit():
             super().fit(panel)
             self.n_left_out_ = _warn_left_out(self, self._rows)

@@ -32,7 +32,14 @@ _DESCRIPTIONS = {
 
 
 def list_datasets() -> list[str]:
-    """Names that :func:`load_dataset` knows."""
+    """Names that :func:`load_dataset` knows.
+
+    Examples
+    --------
+    >>> import gp4c
+    >>> sorted(gp4c.list_datasets())
+    ['bladder', 'cgd', 'nausea', 'skin', 'skin_full']
+    """
     return list(_DESCRIPTIONS)
 
 

@@ -47,7 +47,15 @@ class PanelSummary:
         return self.quantities[name]
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per quantity."""
+        """One row per quantity.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> summary = gp4c.load_dataset("bladder").summary()
+        >>> summary.to_frame().head(3).to_numpy().tolist()
+        [['subjects', 85], ['intervals', 920], ['distinct intervals', 270]]
+        """
         import pandas as pd
 
         return pd.DataFrame(
@@ -66,7 +74,10 @@ class PanelSummary:
         return html_table(self.title, (), self.texts(), self.remarks)
 
     def texts(self) -> list[tuple[str, str]]:
-        """Names and values as they are printed."""
+        """Names and values as they are printed.
+
+        :meta private:
+        """
         return [(name, _shown(value)) for name, value in self.quantities.items()]
 
 

@@ -135,15 +135,24 @@ class Table:
         return text
 
     def filled(self) -> list[list[str]]:
-        """Rows of one length: headings have empty cells after them."""
+        """Rows of one length: headings have empty cells after them.
+
+        :meta private:
+        """
         return [[*row, *[""] * (len(self.columns) - len(row))] for row in self.rows]
 
     def is_heading(self, row: tuple[str, ...]) -> bool:
-        """Whether a row is a heading over others."""
+        """Whether a row is a heading over others.
+
+        :meta private:
+        """
         return len(row) == 1 < len(self.columns)
 
     def is_numeric(self, column: int) -> bool:
-        """Whether the cells of a column are numbers, which stand flush right."""
+        """Whether the cells of a column are numbers, which stand flush right.
+
+        :meta private:
+        """
         cells = [row[column] for row in self.rows if column < len(row) and row[column]]
         return column > 0 and all(_NUMBER.match(cell) for cell in cells)
 

@@ -153,7 +153,10 @@ class ParquetSource(PanelSource):
         self.files, self._batch_rows = files, batch_rows
 
     def batches(self) -> Iterator[RowBatch]:
-        """Read the files one after the other."""
+        """Read the files one after the other.
+
+        :meta private:
+        """
         first = 0
         for number, size in enumerate(self._sizes):
             yield from self.file_batches(number, first)
@@ -191,7 +194,10 @@ class ParquetSource(PanelSource):
         return file
 
     def locate(self, rows: Sequence[int]) -> str:
-        """Name rows by file and position."""
+        """Name rows by file and position.
+
+        :meta private:
+        """
         sizes = self._sizes
         ends = np.cumsum(sizes)
         number = [int(np.searchsorted(ends, row, side="right")) for row in rows]

@@ -60,7 +60,10 @@ class PanelSource:
         self._given = TimeAxis(unit, origin).window(window)
 
     def batches(self) -> Iterator[RowBatch]:
-        """Read all rows once, a batch at a time."""
+        """Read all rows once, a batch at a time.
+
+        :meta private:
+        """
         raise NotImplementedError
 
     @property
@@ -69,7 +72,10 @@ class PanelSource:
         return None
 
     def locate(self, rows: Sequence[int]) -> str:
-        """Name rows by their numbers in the whole source."""
+        """Name rows by their numbers in the whole source.
+
+        :meta private:
+        """
         return frame_rows(rows)
 
     @cached_property
@@ -112,7 +118,10 @@ class FrameSource(PanelSource):
         self._frames = frames
 
     def batches(self) -> Iterator[RowBatch]:
-        """Read each frame."""
+        """Read each frame.
+
+        :meta private:
+        """
         first = 0
         for number, frame in enumerate(self._frames()):
             size = (
@@ -143,7 +152,10 @@ class ArraySource(PanelSource):
         return self.panel.n_intervals
 
     def batches(self) -> Iterator[RowBatch]:
-        """Read slices of the arrays."""
+        """Read slices of the arrays.
+
+        :meta private:
+        """
         p = self.panel
         for i in range(0, p.n_intervals, BATCH_ROWS):
             part = slice(i, i + BATCH_ROWS)
@@ -167,7 +179,10 @@ class DaskSource(PanelSource):
         return found
 
     def batches(self) -> Iterator[RowBatch]:
-        """Bring the partitions here, one after the other."""
+        """Bring the partitions here, one after the other.
+
+        :meta private:
+        """
         first = 0
         for number, part in enumerate(self.parts()):
             frame: pd.DataFrame = part.compute()  # type: ignore[no-untyped-call]

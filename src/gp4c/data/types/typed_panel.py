@@ -49,7 +49,17 @@ class TypedPanel(PanelCounts):
 
     @classmethod
     def of(cls, panels: Mapping[str, PanelCounts], notes: Sequence[str] = ()) -> TypedPanel:
-        """Panels by type, which agree in window, unit and origin; each label occurs once."""
+        """Panels by type, which agree in window, unit and origin; each label occurs once.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> TypedPanel = type(panel)
+        >>> parts = {name: panel.of_type(name) for name in panel.event_types}
+        >>> TypedPanel.of(parts) == panel
+        True
+        """
         parts = tuple(panels.values())
         labels = _all_labels(parts)
         position = {label: k for k, label in enumerate(labels.tolist())}
@@ -89,7 +99,15 @@ class TypedPanel(PanelCounts):
         )
 
     def of_type(self, event: str) -> PanelCounts:
-        """The panel of one type."""
+        """The panel of one type.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> panel.of_type("basal").n_events
+        398
+        """
         if event not in self.event_types:
             raise PanelDataError(
                 f"there is no event type {event!r}; {unknown_name(event, self.event_types)}"
@@ -97,7 +115,15 @@ class TypedPanel(PanelCounts):
         return self.parts[self.event_types.index(event)]
 
     def total(self) -> PanelCounts:
-        """All events together, whatever their type, in the intervals that every type has."""
+        """All events together, whatever their type, in the intervals that every type has.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> panel.total().n_events
+        596
+        """
         differ = differing_interval(self)
         if differ is not None:
             raise PanelDataError(
@@ -125,12 +151,23 @@ class TypedPanel(PanelCounts):
         )
 
     def with_window(self, window: Window) -> Self:
-        """Return the same data on another window, which must contain every interval."""
+        """Return the same data on another window, which must contain every interval.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> panel.with_window((0, 2000)).window
+        (0.0, 2000.0)
+        """
         parts = tuple(part.with_window(window) for part in self.parts)
         return self._like(window=parts[0].window, parts=parts)
 
     def content_order(self) -> IndexArray:
-        """Permutation of the subjects by what their rows hold, whatever their labels."""
+        """Permutation of the subjects by what their rows hold, whatever their labels.
+
+        :meta private:
+        """
         columns = []
         for e, part in enumerate(self.parts):
             home = np.flatnonzero(self.place[e] >= 0)
@@ -161,17 +198,41 @@ class TypedPanel(PanelCounts):
         return sum(part.log_factorials for part in self.parts)
 
     def summary(self) -> PanelSummary:
-        """Count what there is, type by type."""
+        """Count what there is, type by type.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> panel.summary()["subjects"]
+        290
+        """
         from gp4c.data.types.typed_summary import summarise_types
 
         return summarise_types(self)
 
     def table(self, by: str | None = None, *, reference: Hashable | None = None) -> Table:
-        """One table counts one thing: that of a type, or of the total."""
+        """One table counts one thing: that of a type, or of the total.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> panel.of_type("basal").table(by="treatment").columns
+        ('', 'dfmo', 'placebo', 'all')
+        """
         raise PanelDataError(self._which_type())
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per subject, interval and type; ``from_frame(..., event="event")`` reads it."""
+        """One row per subject, interval and type; ``from_frame(..., event="event")`` reads it.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")
+        >>> list(panel.to_frame().columns[:5])
+        ['subject', 'start', 'stop', 'event', 'count']
+        """
         import pandas as pd
 
         frames = [part.to_frame() for part in self.parts]

@@ -79,7 +79,16 @@ class FittedMixture(GaussianProcessModel):
     # -- bases and weights --------------------------------------------------------------------
 
     def basis(self, t: ArrayLike, index: int, *, extrapolate: bool = False) -> Numbers:
-        """Posterior mean of a basis intensity at times `t`, for a subject with its mean weight."""
+        """Posterior mean of a basis intensity at times `t`, for a subject with its mean weight.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> model.basis([12.0, 24.0], 0).shape
+        (2,)
+        """
         return self._basis(index).intensity(t, extrapolate=extrapolate)
 
     def basis_band(
@@ -89,11 +98,23 @@ class FittedMixture(GaussianProcessModel):
         """Credible band of a basis intensity: (low, high); see :meth:`GP4C.intensity_band`.
 
         The band is that of f_l given the weights.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> low, high = model.basis_band(24.0, 0)
+        >>> bool(low < high)
+        True
         """
         return self._basis(index).intensity_band(t, level, kind, extrapolate=extrapolate)
 
     def components(self) -> dict[str, GaussianProcessModel]:
-        """The bases by name, each with the questions that a fitted curve answers."""
+        """The bases by name, each with the questions that a fitted curve answers.
+
+        :meta private:
+        """
         self._check_fitted()
         count = range(len(self.posterior_.parts))
         return {f"basis {k + 1}": self._basis(k) for k in count} if len(count) > 1 else {}
@@ -102,6 +123,14 @@ class FittedMixture(GaussianProcessModel):
         """One row per subject: its events, the weight of each basis, and the bases' shares.
 
         A share is the part of the subject's expected number that belongs to the basis.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> list(model.weight_table().columns[2:])
+        ['weight_1', 'weight_2', 'share_1', 'share_2']
         """
         import pandas as pd
 
@@ -124,25 +153,50 @@ class FittedMixture(GaussianProcessModel):
         return WeightLaw(self.law_weights_, self.law_masses_)
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """The bases in words: their shares of the events, when they are highest, their scale."""
+        """The bases in words: their shares of the events, when they are highest, their scale.
+
+        :meta private:
+        """
         return basis_facts(self)
 
     def plot_bases(self, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
-        """Draw the basis intensities with bands."""
+        """Draw the basis intensities with bands.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> ax = model.plot_bases()
+        """
         found: Axes = import_module(_FIGURES).plot_bases(self, ax, level=level)
         return found
 
     def plot_weights(self, ax: Axes | None = None) -> Axes:
-        """Draw the weights of the subjects."""
+        """Draw the weights of the subjects.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> ax = model.plot_weights()
+        """
         found: Axes = import_module(_FIGURES).plot_weights(self, ax)
         return found
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """The weights of the subjects."""
+        """The weights of the subjects.
+
+        :meta private:
+        """
         return {"weights": self.weight_table()}
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """Bases and weights."""
+        """Bases and weights.
+
+        :meta private:
+        """
         return {"bases": self.plot_bases, "weights": self.plot_weights}
 
     # -- curves of subjects -------------------------------------------------------------------
@@ -153,6 +207,14 @@ class FittedMixture(GaussianProcessModel):
         """Posterior mean of λ(t): with mean weights, or of `subjects` (a label, or several).
 
         Several subjects give an array with one row each.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> model.intensity([12.0, 24.0], subjects=[1, 2, 3]).shape
+        (3, 2)
         """
         return self._for(
             subjects, lambda m: GaussianProcessModel.intensity(m, t, extrapolate=extrapolate)
@@ -161,7 +223,16 @@ class FittedMixture(GaussianProcessModel):
     def cumulative(
         self, t: ArrayLike, *, subjects: Subjects | None = None, extrapolate: bool = False
     ) -> Numbers:
-        """Posterior mean of Λ(t), with mean weights or of `subjects`; see :meth:`intensity`."""
+        """Posterior mean of Λ(t), with mean weights or of `subjects`; see :meth:`intensity`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> model.cumulative(24.0) > 0
+        True
+        """
         return self._for(
             subjects, lambda m: GaussianProcessModel.cumulative(m, t, extrapolate=extrapolate)
         )
@@ -170,7 +241,17 @@ class FittedMixture(GaussianProcessModel):
         self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
         subjects: Subjects | None = None, extrapolate: bool = False,
     ) -> Band:  # fmt: skip
-        """Credible band of λ given the weights, with mean weights or of `subjects`."""
+        """Credible band of λ given the weights, with mean weights or of `subjects`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> low, high = model.intensity_band(24.0, subjects=1)
+        >>> bool(low < model.intensity(24.0, subjects=1) < high)
+        True
+        """
         return self._band_for(
             subjects,
             lambda m: GaussianProcessModel.intensity_band(
@@ -182,7 +263,17 @@ class FittedMixture(GaussianProcessModel):
         self, t: ArrayLike, level: float = 0.95, kind: str = "pointwise", *,
         subjects: Subjects | None = None, extrapolate: bool = False,
     ) -> Band:  # fmt: skip
-        """Credible band of Λ given the weights, with mean weights or of `subjects`."""
+        """Credible band of Λ given the weights, with mean weights or of `subjects`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> low, high = model.cumulative_band(24.0)
+        >>> bool(low < model.cumulative(24.0) < high)
+        True
+        """
         return self._band_for(
             subjects,
             lambda m: GaussianProcessModel.cumulative_band(
@@ -209,6 +300,14 @@ class FittedMixture(GaussianProcessModel):
             subjects' own counts. That is not a prediction, and favours more bases always.
         n_draws : int, optional
             Draws of the curves; default 1,000 for new subjects (200 for large panels), else 4,000.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> model.score(panel, n_draws=20) < 0
+        True
         """
         return self.score_with_error(
             panel, joint=joint, constant=constant, new_subjects=new_subjects, n_draws=n_draws
@@ -218,7 +317,17 @@ class FittedMixture(GaussianProcessModel):
         self, panel: PanelCounts, *, joint: bool = True, constant: bool = False,
         new_subjects: bool = True, n_draws: int | None = None,
     ) -> tuple[float, float]:  # fmt: skip
-        """The score and the Monte-Carlo standard error of it."""
+        """The score and the Monte-Carlo standard error of it.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> score, error = model.score_with_error(panel, n_draws=20)
+        >>> error > 0
+        True
+        """
         extra = -panel.log_factorials if constant else 0.0
         if joint and not new_subjects:
             with one_blas_thread():
@@ -236,7 +345,16 @@ class FittedMixture(GaussianProcessModel):
     def score_subjects(
         self, panel: PanelCounts, *, new_subjects: bool = True, n_draws: int | None = None
     ) -> Floats:
-        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> model.score_subjects(panel, n_draws=20).shape
+        (85,)
+        """
         return log_mean_exp(self._likelihood_draws(panel, new_subjects, n_draws))[0]
 
     def _likelihood_draws(
@@ -326,7 +444,18 @@ class FittedMixture(GaussianProcessModel):
         return low, high
 
     def to_arviz(self, *args: object, **options: object) -> None:  # type: ignore[override]
-        """Refuse: the export has one curve and one effect per subject."""
+        """Refuse: the export has one curve and one effect per subject.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> model.to_arviz()  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        gp4c.exceptions.PanelDataError: a mixture of bases has no export to ArviZ...
+        """
         raise PanelDataError(
             "a mixture of bases has no export to ArviZ, which has one curve and one effect for "
             "each subject: export a GP4C fit"

@@ -128,6 +128,14 @@ class GP4CMixture(FittedMixture):
             Ignored; scikit-learn passes it.
         progress : callable, optional
             Called with one line of text whenever a new step begins.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CMixture(n_bases=2, n_starts=2, n_inducing=8).fit(panel)
+        >>> model.weights_.shape
+        (85, 2)
         """
         from gp4c.estimators.mixtures.mixture_fit import fit_and_store
 

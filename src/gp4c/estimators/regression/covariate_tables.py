@@ -68,6 +68,14 @@ class CovariateTables(PanelEstimator):
             rely on its law of the counts. "auto": the sandwich; with fewer than 100 subjects, for
             which it is short, the jackknife with quantiles of a t distribution. The column
             `errors` says which were used.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.LogLinear(effect="gamma", formula="treatment").fit(panel)
+        >>> model.effect_table(0.9, errors="robust")["covariate"].tolist()
+        ['treatment[thiotepa]']
         """
         from gp4c.estimators.regression.covariate_effects import (
             no_effects,  # only now: most fits have no covariates
@@ -78,7 +86,16 @@ class CovariateTables(PanelEstimator):
         return no_effects() if known is None else known.table(level, errors)
 
     def effects_in_words(self, level: float = 0.95) -> str:
-        """One sentence per covariate: factor, interval, p-value, probability; see `effects_`."""
+        """One sentence per covariate: factor, interval, p-value, probability; see `effects_`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.LogLinear(effect="gamma", formula="treatment").fit(panel)
+        >>> "thiotepa" in model.effects_in_words()
+        True
+        """
         self._check_fitted()
         words = import_module("gp4c.reporting.effect_rows")  # reporting stands after models
         return str(words.effects_in_words(self, level))
@@ -88,6 +105,14 @@ class CovariateTables(PanelEstimator):
 
         Columns: subject, events, expected (at effect 1), effect (posterior mean, as in
         `subject_effects_`), low, high; see :mod:`gp4c.estimators.forecasts.subject_effects`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.LogLinear(effect="gamma", formula="treatment").fit(panel)
+        >>> list(model.subject_effect_table().columns)
+        ['subject', 'events', 'expected', 'effect', 'low', 'high']
         """
         from gp4c.estimators.forecasts.subject_effects import subject_effect_table
 

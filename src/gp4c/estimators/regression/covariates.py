@@ -185,6 +185,15 @@ class CovariateModel(CovariateTables, FactorModel):
         -------
         DataFrame
             Columns: time, rate, rate_low, rate_high, cumulative, cumulative_low, cumulative_high.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="treatment").fit(panel)
+        >>> all_treated = model.standardised(24.0, covariates={"treatment": "thiotepa"})
+        >>> list(all_treated.columns[:4])
+        ['time', 'rate', 'rate_low', 'rate_high']
         """
         from gp4c.estimators.regression.covariate_tables import curve_table
 

@@ -40,31 +40,83 @@ class EffectCorrelation:
     log_odds: float
 
     def draws(self, one: str | None = None, two: str | None = None) -> Floats:
-        """Draws of the correlation of two types, (S,); of the only two if none are named."""
+        """Draws of the correlation of two types, (S,); of the only two if none are named.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> correlation = model.effect_correlation_
+        >>> draws = correlation.draws()
+        >>> bool((abs(draws) <= 1).all())
+        True
+        """
         e, f = self._pair(one, two)
         return np.asarray(self.loadings[e] * self.loadings[f])
 
     def mean(self, one: str | None = None, two: str | None = None) -> float:
-        """Posterior mean."""
+        """Posterior mean.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> correlation = model.effect_correlation_
+        >>> -1 <= correlation.mean("basal", "squamous") <= 1
+        True
+        """
         return float(self.draws(one, two) @ self.weights)
 
     def interval(
         self, level: float = 0.95, one: str | None = None, two: str | None = None
     ) -> tuple[float, float]:
-        """Credible interval with equal tails."""
+        """Credible interval with equal tails.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> correlation = model.effect_correlation_
+        >>> low, high = correlation.interval()
+        >>> bool(low < correlation.mean() < high)
+        True
+        """
         check_level(level)
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
         low, high = weighted_quantiles(self.draws(one, two)[None], self.weights, tails)[:, 0]
         return float(low), float(high)
 
     def matrix(self) -> Floats:
-        """Posterior means of all correlations, (T, T), 1 on the diagonal."""
+        """Posterior means of all correlations, (T, T), 1 on the diagonal.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> correlation = model.effect_correlation_
+        >>> correlation.matrix().shape
+        (2, 2)
+        """
         found = (self.loadings * self.weights) @ self.loadings.T
         np.fill_diagonal(found, 1.0)
         return np.asarray(found)
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """One row per pair of types: correlation, low, high, and the probability that it is > 0."""
+        """One row per pair of types: correlation, low, high, and the probability that it is > 0.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> correlation = model.effect_correlation_
+        >>> len(correlation.to_frame())
+        1
+        """
         import pandas as pd
 
         rows = []

@@ -60,7 +60,17 @@ class TypedCurves(CovariateModel):
     log_evidence_gain_: float
 
     def of_type(self, event: str) -> GP4C:
-        """The fit of one type, as part of the joint posterior."""
+        """The fit of one type, as part of the joint posterior.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> basal = model.of_type("basal")
+        >>> basal.cumulative(900.0) == model.cumulative(900.0, event="basal")
+        True
+        """
         self._check_fitted()
         if not self.event_types_:
             raise PanelDataError(
@@ -113,6 +123,15 @@ class TypedCurves(CovariateModel):
             covariates; a list gives one row per subject.
         extrapolate : bool
             Allow times outside the window, where the model returns to its prior.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="treatment").fit(panel)
+        >>> treated = model.intensity(24.0, covariates={"treatment": "thiotepa"})
+        >>> treated < model.intensity(24.0, covariates={"treatment": "placebo"})
+        True
         """
         if event is not None or (subjects is not None and self.event_types_):
             return sum(
@@ -135,6 +154,13 @@ class TypedCurves(CovariateModel):
         """Posterior mean of Λ(t), the expected number of events from the window's start to t.
 
         The options are those of :meth:`intensity`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> bool(model.cumulative(12.0) < model.cumulative(24.0))
+        True
         """
         if event is not None or (subjects is not None and self.event_types_):
             return sum(
@@ -158,6 +184,14 @@ class TypedCurves(CovariateModel):
         """Expected number of events in each (start, stop] for a subject with unit exposure.
 
         The options are those of :meth:`intensity`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> parts = model.expected_counts([0.0, 12.0], [12.0, 24.0])
+        >>> bool(abs(parts.sum() - model.cumulative(24.0)) < 1e-6)
+        True
         """
         if event is not None or (subjects is not None and self.event_types_):
             return sum(
@@ -193,6 +227,14 @@ class TypedCurves(CovariateModel):
             Type of event, if the fit has types; None is their total.
         covariates : dict, optional
             As in :meth:`intensity`; coefficients and curve are uncertain together.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.intensity_band(24.0, 0.9, kind="simultaneous")
+        >>> bool(low < model.intensity(24.0) < high)
+        True
         """
         if event is not None:
             return self.of_type(event).intensity_band(
@@ -212,7 +254,16 @@ class TypedCurves(CovariateModel):
         covariates: Covariates | None = None,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:
-        """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`."""
+        """Credible band of Λ(t): (low, high), each shaped like `t`; see :meth:`intensity_band`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> low, high = model.cumulative_band(24.0)
+        >>> bool(low < model.cumulative(24.0) < high)
+        True
+        """
         if event is not None:
             return self.of_type(event).cumulative_band(
                 t, level, kind, covariates=covariates, extrapolate=extrapolate
@@ -234,6 +285,13 @@ class TypedCurves(CovariateModel):
         """Joint posterior draws of λ at the times `t`, shape (size, len(t)).
 
         With `covariates` (see :meth:`intensity`) the coefficients are drawn too.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> model.sample_intensity([12.0, 24.0], size=100, random_state=1).shape
+        (100, 2)
         """
         if event is not None:
             return self.of_type(event).sample_intensity(
@@ -260,6 +318,15 @@ class TypedCurves(CovariateModel):
         -------
         ratio, low, high
             Each shaped like `t`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("skin")[::10]
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> ratio, low, high = model.type_ratio(900.0, "basal", "squamous")
+        >>> bool(low < ratio < high)
+        True
         """
         check_band(level, "pointwise")
         for name in (event, other):
@@ -293,7 +360,17 @@ class TypedCurves(CovariateModel):
         self, panel: PanelCounts, *, joint: bool = True, constant: bool = False,
         new_subjects: bool = False, n_draws: int = SCORE_DRAWS,
     ) -> tuple[float, float]:  # fmt: skip
-        """The score and the Monte-Carlo standard error of it."""
+        """The score and the Monte-Carlo standard error of it.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> score, error = model.score_with_error(panel, joint=False, n_draws=200)
+        >>> error > 0
+        True
+        """
         if not self.event_types_ and not panel.event_types:
             return super().score_with_error(
                 panel, joint=joint, constant=constant, new_subjects=new_subjects,
@@ -307,7 +384,16 @@ class TypedCurves(CovariateModel):
     def score_subjects(
         self, panel: PanelCounts, *, new_subjects: bool = False, n_draws: int = SCORE_DRAWS
     ) -> Floats:
-        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``."""
+        """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+        >>> model.score_subjects(panel, n_draws=200).shape
+        (85,)
+        """
         if not self.event_types_ and not panel.event_types:
             return super().score_subjects(panel, new_subjects=new_subjects, n_draws=n_draws)
         from gp4c.estimators.types.typed_scores import typed_subject_scores
@@ -353,6 +439,15 @@ class TypedCurves(CovariateModel):
         (``"active"``) or for ``"all"``. Of a fit with types it is that of all events, with
         ``by_type``, drawn jointly; ``event=`` asks for one type. The options are those of
         :func:`gp4c.estimators.forecasts.count_forecast.forecast`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> model = gp4c.GP4C(effect="gamma", bursts=False).fit(gp4c.load_dataset("bladder"))
+        >>> found = model.forecast(53, 60, subjects=1, n_draws=500, random_state=1)
+        >>> low, high = found.interval
+        >>> low <= found.mean <= high
+        True
         """
         self._check_fitted()
         if event is None and not self.event_types_:
@@ -391,7 +486,10 @@ class TypedCurves(CovariateModel):
 
     @classmethod
     def checks_of(cls, state: Mapping[str, object]) -> dict[str, kinds.Check]:
-        """Checks of a state from a file; one with types has others."""
+        """Checks of a state from a file; one with types has others.
+
+        :meta private:
+        """
         plain = cls.saved_attributes()
         return typed_checks(plain, state) if "event_types_" in state else plain
 

@@ -112,6 +112,14 @@ class Curves:
 
         Columns are time, rate, rate_low, rate_high, cumulative, cumulative_low and
         cumulative_high; what the model does not have is left out.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> from gp4c.reporting.figures.curves import curves_of
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(gp4c.load_dataset("bladder"))
+        >>> list(curves_of(model).to_frame().columns[:2])
+        ['time', 'rate']
         """
         import pandas as pd
 

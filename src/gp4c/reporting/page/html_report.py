@@ -150,7 +150,10 @@ class Report:
         return together(self.panel) if isinstance(self.panel, TypedPanel) else self.panel
 
     def part_of(self, name: str) -> PanelCounts:
-        """The data of a group, or of a type of events."""
+        """The data of a group, or of a type of events.
+
+        :meta private:
+        """
         assert self.panel is not None
         if self.by is None:
             return self.panel
@@ -200,16 +203,32 @@ class Report:
     # -- the page ---------------------------------------------------------------------------
 
     def html(self) -> str:
-        """The report as one HTML document."""
+        """The report as one HTML document.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma").fit(panel)
+        >>> report = gp4c.Report({"all patients": model}, panel=panel)
+        >>> report.html().startswith("<!doctype html>")
+        True
+        """
         return self.page_of(list(self.sections()))
 
     def page_of(self, sections: Sequence[Section]) -> str:
-        """The document of :meth:`sections` that are there already."""
+        """The document of :meth:`sections` that are there already.
+
+        :meta private:
+        """
         content = {"level": figures.level_key(self.level), "figures": self.figures}
         return page(self.title, self.header(), sections, content)
 
     def sections(self) -> Iterator[Section]:
-        """The parts of the page, one after the other; :attr:`figures` grows with them."""
+        """The parts of the page, one after the other; :attr:`figures` grows with them.
+
+        :meta private:
+        """
         self.figures.clear()
         models = "Fitted models" if len(self.models) > 1 else "Fitted model"
         for key, heading, parts in (
@@ -257,7 +276,10 @@ class Report:
             temporary.write_bytes(content)
 
     def content(self, kind: str) -> bytes:
-        """The report as a file of a format: "html", "docx" or "pdf"."""
+        """The report as a file of a format: "html", "docx" or "pdf".
+
+        :meta private:
+        """
         check_choice("the format of a report", kind, FORMATS)
         if kind == "docx":
             return import_module("gp4c.reporting.page.word_report").report_docx(self)  # type: ignore[no-any-return]
@@ -265,7 +287,10 @@ class Report:
         return page_pdf(html) if kind == "pdf" else html.encode()
 
     def header(self) -> str:
-        """HTML under the title: sizes of the data, and a card for each group."""
+        """HTML under the title: sizes of the data, and a card for each group.
+
+        :meta private:
+        """
         axis, (start, end) = TimeAxis.of(self.first), self.first.window_
         span = f"{point(start)} to {moment(end, axis.unit)}"
         if axis.has_dates:

@@ -71,7 +71,17 @@ class ClassChoice:
         return int(self.n_classes[int(np.argmax(enough))])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per number of classes."""
+        """One row per number of classes.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> list(model.choice_.to_frame().columns[:3])
+        ['n_classes', 'log_evidence', 'held_out']
+        """
         import pandas as pd
 
         return pd.DataFrame(

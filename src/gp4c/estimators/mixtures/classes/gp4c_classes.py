@@ -165,6 +165,15 @@ class GP4CClasses(GaussianProcessModel):
             Ignored; scikit-learn passes it.
         progress : callable, optional
             Called with one line of text whenever a new step begins.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> model.membership_.shape
+        (11, 2)
         """
         from gp4c.estimators.fit_warnings import warn_of_misfit
         from gp4c.estimators.mixtures.classes.class_store import fit_and_store_classes
@@ -229,14 +238,34 @@ class GP4CClasses(GaussianProcessModel):
     def intensity(
         self, t: ArrayLike, *, label: int | None = None, extrapolate: bool = False
     ) -> Numbers:
-        """λ(t) of a class; without a label the mean over the classes by their shares."""
+        """λ(t) of a class; without a label the mean over the classes by their shares.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> model.intensity([12.0, 24.0], label=0).shape
+        (2,)
+        """
         view = self._view(label)
         return super(GP4CClasses, view).intensity(t, extrapolate=extrapolate)
 
     def cumulative(
         self, t: ArrayLike, *, label: int | None = None, extrapolate: bool = False
     ) -> Numbers:
-        """Λ(t) of a class; without a label the mean over the classes by their shares."""
+        """Λ(t) of a class; without a label the mean over the classes by their shares.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> bool(model.cumulative(53.0, label=0) < model.cumulative(53.0, label=1))
+        True
+        """
         view = self._view(label)
         return super(GP4CClasses, view).cumulative(t, extrapolate=extrapolate)
 
@@ -249,7 +278,18 @@ class GP4CClasses(GaussianProcessModel):
         label: int | None = None,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:
-        """Credible band of λ of a class, or of the population; see :class:`gp4c.GP4C`."""
+        """Credible band of λ of a class, or of the population; see :class:`gp4c.GP4C`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> low, high = model.intensity_band(24.0, label=1)
+        >>> bool(low < high)
+        True
+        """
         view = self._view(label)
         return super(GP4CClasses, view).intensity_band(t, level, kind, extrapolate=extrapolate)
 
@@ -262,7 +302,18 @@ class GP4CClasses(GaussianProcessModel):
         label: int | None = None,
         extrapolate: bool = False,
     ) -> tuple[Numbers, Numbers]:
-        """Credible band of Λ of a class, or of the population; see :class:`gp4c.GP4C`."""
+        """Credible band of Λ of a class, or of the population; see :class:`gp4c.GP4C`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> low, high = model.cumulative_band(24.0, label=1)
+        >>> bool(low < high)
+        True
+        """
         view = self._view(label)
         return super(GP4CClasses, view).cumulative_band(t, level, kind, extrapolate=extrapolate)
 
@@ -274,7 +325,17 @@ class GP4CClasses(GaussianProcessModel):
         label: int | None = None,
         extrapolate: bool = False,
     ) -> Numbers:
-        """Expected number of events in each (start, stop], of a class or of the population."""
+        """Expected number of events in each (start, stop], of a class or of the population.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> model.expected_counts(12.0, 24.0, label=1) > 0
+        True
+        """
         view = self._view(label)
         return super(GP4CClasses, view).expected_counts(start, stop, extrapolate=extrapolate)
 
@@ -287,14 +348,35 @@ class GP4CClasses(GaussianProcessModel):
         label: int | None = None,
         extrapolate: bool = False,
     ) -> Floats:
-        """Joint posterior draws of λ of a class, or of the population, (size, len(t))."""
+        """Joint posterior draws of λ of a class, or of the population, (size, len(t)).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> model.sample_intensity([12.0, 24.0], size=100, label=1).shape
+        (100, 2)
+        """
         view = self._view(label)
         return super(GP4CClasses, view).sample_intensity(
             t, size, random_state, extrapolate=extrapolate
         )
 
     def shares_band(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """Credible interval of the share of each class: (low, high), (C,) each."""
+        """Credible interval of the share of each class: (low, high), (C,) each.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> low, high = model.shares_band()
+        >>> bool((low <= high).all())
+        True
+        """
         from gp4c.estimators.inputs import check_level
         from gp4c.posterior.draws import weighted_quantiles
 
@@ -310,7 +392,17 @@ class GP4CClasses(GaussianProcessModel):
     # -- subjects -------------------------------------------------------------------------------
 
     def members(self) -> pd.DataFrame:
-        """One row per subject: events, the most probable class, its probability, and all others."""
+        """One row per subject: events, the most probable class, its probability, and all others.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> list(model.members().columns)[2:]
+        ['label', 'probability', 'class_0', 'class_1']
+        """
         import pandas as pd
 
         self._check_fitted()
@@ -323,7 +415,17 @@ class GP4CClasses(GaussianProcessModel):
         return frame
 
     def predict_membership(self, panel: PanelCounts, n_draws: int = 2000) -> Floats:
-        """Probabilities of the classes for subjects of any panel, given their counts, (K, C)."""
+        """Probabilities of the classes for subjects of any panel, given their counts, (K, C).
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> model.predict_membership(panel, n_draws=200).shape
+        (11, 2)
+        """
         check_panel(self, panel)
         self._check_fitted()
         if not isinstance(self.posterior_, ClassDraws):
@@ -392,7 +494,16 @@ class GP4CClasses(GaussianProcessModel):
     def unit_ranking(
         self, worst: float = 0.1, level: float = 0.95, *, n_draws: int = 4000
     ) -> pd.DataFrame:
-        """Only of a single class: effects are relative to the class of a subject."""
+        """Only of a single class: effects are relative to the class of a subject.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4CClasses(n_classes=1, effect="gamma", bursts=False).fit(panel)
+        >>> list(model.unit_ranking().columns[:3])
+        ['subject', 'probability', 'effect']
+        """
         if self.n_classes_ > 1:
             raise PanelDataError(
                 "effects are relative to the curve of a subject's class, so that units of "
@@ -404,6 +515,15 @@ class GP4CClasses(GaussianProcessModel):
         """How covariates change the odds of each class against the lowest, with intervals.
 
         Columns: ``label``, ``covariate``, ``odds_ratio`` per unit, ``low`` and ``high``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, membership="treatment", **quick).fit(panel)
+        >>> list(model.effects_over_shares().columns)
+        ['label', 'covariate', 'odds_ratio', 'low', 'high']
         """
         import pandas as pd
 
@@ -426,20 +546,36 @@ class GP4CClasses(GaussianProcessModel):
     # -- other answers -----------------------------------------------------------------------------
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """Members, curves of the classes, and what speaks for each number of them."""
+        """Members, curves of the classes, and what speaks for each number of them.
+
+        :meta private:
+        """
         return {
             "members": self.members(), "class-curves": self.curves_by_class(),
             "class-numbers": self.choice_.to_frame(),
         }  # fmt: skip
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """Curves of the classes, and memberships."""
+        """Curves of the classes, and memberships.
+
+        :meta private:
+        """
         if self.n_classes_ == 1:
             return {}
         return {"classes": self.plot_classes, "membership": self.plot_membership}
 
     def curves_by_class(self, level: float = 0.95, n_points: int = 201) -> pd.DataFrame:
-        """Rate and mean number of events of every class with bands, a row per class and time."""
+        """Rate and mean number of events of every class with bands, a row per class and time.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> model.curves_by_class(n_points=5).shape
+        (10, 9)
+        """
         import pandas as pd
 
         self._check_fitted()
@@ -457,7 +593,16 @@ class GP4CClasses(GaussianProcessModel):
         return pd.concat(parts, ignore_index=True)
 
     def plot_membership(self, ax: Axes | None = None) -> Axes:
-        """Draw the probabilities of membership, a bar per subject."""
+        """Draw the probabilities of membership, a bar per subject.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> ax = model.plot_membership()
+        """
         from importlib import import_module
 
         self._check_fitted()
@@ -467,7 +612,16 @@ class GP4CClasses(GaussianProcessModel):
         return drawn
 
     def plot_classes(self, ax: Axes | None = None, *, what: str = "rate") -> Axes:
-        """Draw the curve of every class; see :mod:`gp4c.reporting.page.classes.class_plots`."""
+        """Draw the curve of every class; see :mod:`gp4c.reporting.page.classes.class_plots`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> ax = model.plot_classes(what="cumulative")
+        """
         from importlib import import_module
 
         self._check_fitted()
@@ -484,7 +638,16 @@ class GP4CClasses(GaussianProcessModel):
         n_points: int = 100,
         random_state: int | None = None,
     ) -> InferenceData | DataTree:
-        """Draws of one class for ArviZ; see :meth:`gp4c.GP4C.to_arviz`."""
+        """Draws of one class for ArviZ; see :meth:`gp4c.GP4C.to_arviz`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")[::8]
+        >>> quick = dict(effect=None, bursts=False, n_inducing=8, n_refits=0)
+        >>> model = gp4c.GP4CClasses(n_classes=2, **quick).fit(panel)
+        >>> draws = model.to_arviz(label=1)  # doctest: +SKIP
+        """
         self._check_fitted()
         if label is None and self.n_classes_ > 1:
             raise ValueError("to_arviz needs a class: label=0")
@@ -497,7 +660,10 @@ class GP4CClasses(GaussianProcessModel):
         return np.asarray(self.cumulative(times))
 
     def class_curve(self, label: int) -> CurveDraws:
-        """The posterior draws of the curve of one class."""
+        """The posterior draws of the curve of one class.
+
+        :meta private:
+        """
         view = self._view(label)
         posterior = view.posterior_
         assert isinstance(posterior, CurveDraws)

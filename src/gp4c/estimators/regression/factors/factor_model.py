@@ -79,7 +79,10 @@ class FactorModel(GaussianProcessModel):
         return (self.trend_words(0.95) or "no trend") + (f"; {why}" if why else "")
 
     def trend_words(self, level: float) -> str:
-        """A sentence about the trend; empty without one."""
+        """A sentence about the trend; empty without one.
+
+        :meta private:
+        """
         found = self._trend_part()
         if found is None:
             return ""
@@ -90,6 +93,15 @@ class FactorModel(GaussianProcessModel):
 
         Of a log-linear trend the growth of the log rate per unit of time, of a power trend the
         exponent b with which the mean number of events grows, t^b.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, trend="loglinear").fit(panel)
+        >>> found = model.trend_estimate()
+        >>> found.low < found.value < found.high
+        True
         """
         check_level(level)
         self._check_fitted()
@@ -100,7 +112,10 @@ class FactorModel(GaussianProcessModel):
         return TrendEstimate(found[0].symbol, float(value), float(low), float(high))
 
     def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
-        """The coefficient of the trend and the size of the season, for summaries."""
+        """The coefficient of the trend and the size of the season, for summaries.
+
+        :meta private:
+        """
         found, rows = self._trend_part(), []
         if found is not None:
             rows.append((found[0].title, self.trend_ or "", "", *self.trend_estimate(level)[1:]))
@@ -120,7 +135,10 @@ class FactorModel(GaussianProcessModel):
         return _median_and_ends(size, posterior.weights, level)
 
     def factor_numbers(self) -> dict[str, object]:
-        """Estimates of the factors by name, for programs."""
+        """Estimates of the factors by name, for programs.
+
+        :meta private:
+        """
         season = None
         if self._season_part() is not None:
             season = self.season_table().to_dict(orient="records")
@@ -155,11 +173,29 @@ class FactorModel(GaussianProcessModel):
 
         Times are those of the curve, or dates where the data had dates; where time is counted from
         each subject's entry, they are times of the calendar.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, season=12).fit(panel)
+        >>> model.season_factor([0.5, 6.5]).shape
+        (2,)
         """
         return self._season_quantiles(t, [0.5])[0]
 
     def season_band(self, t: ArrayLike, level: float = 0.95) -> tuple[Numbers, Numbers]:
-        """Pointwise credible band of the season's factor: (low, high), each shaped like `t`."""
+        """Pointwise credible band of the season's factor: (low, high), each shaped like `t`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, season=12).fit(panel)
+        >>> low, high = model.season_band(6.5)
+        >>> bool(low < model.season_factor(6.5) < high)
+        True
+        """
         check_level(level)
         low, high = self._season_quantiles(t, [(1 - level) / 2, (1 + level) / 2])
         return low, high
@@ -168,6 +204,14 @@ class FactorModel(GaussianProcessModel):
         """The factor in the middle of each month, weekday or twelfth of the cycle, with interval.
 
         Columns ``part``, ``factor`` (posterior median), ``low`` and ``high``.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, season=12).fit(panel)
+        >>> model.season_table().shape
+        (12, 4)
         """
         import pandas as pd
 
@@ -179,14 +223,20 @@ class FactorModel(GaussianProcessModel):
         return pd.DataFrame({"part": names, **columns})
 
     def factor_methods(self) -> list[str]:
-        """A sentence for each factor, and how a trend was chosen."""
+        """A sentence for each factor, and how a trend was chosen.
+
+        :meta private:
+        """
         said = [part.method for part in self._parts() if part.method]
         if self.trend is not None and len(self.trend_evidences_) > 1:
             said.append("Whether there is a trend, and which, was chosen by the evidence.")
         return said
 
     def new_subject_words(self) -> str:
-        """Which season a new subject has."""
+        """Which season a new subject has.
+
+        :meta private:
+        """
         return " ".join(part.new_words for part in self._parts() if part.new_words)
 
     def _parts(self) -> tuple[Modulator, ...]:
@@ -194,11 +244,17 @@ class FactorModel(GaussianProcessModel):
         return posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
 
     def own_tables(self) -> dict[str, pd.DataFrame]:
-        """The season, by the parts of its cycle."""
+        """The season, by the parts of its cycle.
+
+        :meta private:
+        """
         return {} if self._season_part() is None else {"season": self.season_table()}
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """The season, and ratios over time."""
+        """The season, and ratios over time.
+
+        :meta private:
+        """
         figures = import_module("gp4c.reporting.figures.factor_plots")
         posterior, found = self._posterior(), {}
         for part in posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ():
@@ -272,6 +328,14 @@ class FactorModel(GaussianProcessModel):
         """Posterior median of the rate ratio exp(β + δ(t)) per unit of a covariate, at times t.
 
         `name` is the covariate inside ``over_time()``, or one of its columns ("arm[b]").
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
+        >>> model.effect_over_time("treatment", [12.0, 24.0]).shape
+        (2,)
         """
         return self._ratio_quantiles(name, t, [0.5])[0]
 
@@ -281,6 +345,15 @@ class FactorModel(GaussianProcessModel):
         """Credible band of the ratio: (low, high), each shaped like `t`.
 
         A simultaneous band holds the whole curve over the window with this probability.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
+        >>> low, high = model.effect_over_time_band("treatment", 24.0)
+        >>> bool(low < high)
+        True
         """
         check_band(level, kind)
         if kind == "simultaneous":
@@ -295,6 +368,14 @@ class FactorModel(GaussianProcessModel):
         """Wald test that the ratio of a covariate does not change over time.
 
         It uses the sandwich over subjects, in the directions of which the data say something.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
+        >>> 0 <= model.constant_ratio_test("treatment").p_value <= 1
+        True
         """
         draws, (part, _) = self._modulated(), self._changing(name)
         rows = draws.modulation.rows(part)
@@ -305,7 +386,10 @@ class FactorModel(GaussianProcessModel):
         return constant_ratio_test(mean, covariance, self.factor_covariance_[rows, rows])
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """That no trend was found, where one was looked for; the effects over time."""
+        """That no trend was found, where one was looked for; the effects over time.
+
+        :meta private:
+        """
         posterior, found = self._posterior(), []
         if self.trend is not None and not self.has_trend:
             why = choice_words(self.trend_evidences_, NO_TREND)
