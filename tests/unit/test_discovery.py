@@ -68,7 +68,8 @@ def public_classes():
             todo += [method for method, _ in public_methods(one).values()]
             parts = [inspect.getattr_static(one, n) for n in dir(one) if n[0] != "_"]
             getters = [getattr(p, "fget", getattr(p, "func", None)) for p in parts]
-            todo += [getter for getter in getters if inspect.isfunction(getter)]
+            getters = [getter for getter in getters if inspect.isfunction(getter)]
+            todo += [g for g in getters if PRIVATE not in (inspect.getdoc(g) or "")]
     return sorted(known, key=lambda kind: kind.__name__)
 
 

@@ -88,7 +88,10 @@ class Curves:
 
     @property
     def axis(self) -> TimeAxis:
-        """The axis of time."""
+        """The axis of time.
+
+        :meta private:
+        """
         return TimeAxis(self.time_unit, self.time_origin)
 
     @property
