@@ -14,7 +14,6 @@ import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from provenance import ENGINE, is_current, stamp, written
@@ -29,16 +28,13 @@ N_SUBJECTS, N_VISITS, END = 100, 8, 8.0
 #: within them; rates are such that the Bayes rule puts about 93% of the subjects right
 SCENARIOS: dict[str, dict[str, object]] = {
     "level": {"rates": ((0.3, 0.3), (1.2, 1.2))},
-    "level, no effects or bursts assumed": {"rates": ((0.3, 0.3), (1.2, 1.2))},
     "crossing": {"rates": ((0.8, 4.0), (4.0, 0.8))},
     "one, all alike": {"rates": ((0.5, 1.5),)},
     "one, frailty": {"rates": ((0.5, 1.5),), "frailty": 0.5},
     "one, frailty and bursts": {"rates": ((0.5, 1.5),), "frailty": 0.5, "bursts": 1.0},
 }
 #: scenarios with two classes
-TWO = ("level", "level, no effects or bursts assumed", "crossing")
-#: what a fit is told of the laws; else it chooses them
-TOLD: dict[str, dict[str, Any]] = {TWO[1]: {"effect": None, "bursts": False}}
+TWO = ("level", "crossing")
 #: data sets of a scenario with two classes and with one
 N_TWO, N_ONE = 40, 34
 #: folders that decide the result
@@ -75,9 +71,7 @@ def one_set(name: str, seed: int) -> dict[str, float]:
     """Fit one data set of a scenario."""
     panel, truth, bayes = simulated(seed, **SCENARIOS[name])  # type: ignore[arg-type]
     several = name in TWO
-    model = gp4c.GP4CClasses(
-        n_classes=2 if several else "auto", n_refits=0, random_state=0, **TOLD.get(name, {})
-    )
+    model = gp4c.GP4CClasses(n_classes=2 if several else "auto", n_refits=0, random_state=0)
     began = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gp4c.exceptions.GP4CWarning)

@@ -16,7 +16,7 @@ print(model.choice_.held_out_words(2))
 print(model.choice_.to_frame())
 
 # %%
-# The answer is "not clearly": one class whose patients differ by a frailty does nearly as well as
+# The answer is "no", though barely: one class whose patients differ by a frailty does as well as
 # two. So there is one curve, and no patient has to be put into a box:
 plot_classes(model, what="cumulative")
 

@@ -232,7 +232,7 @@ def store_posterior(
     model.log_evidence_ = model.objective_ = model.elbo_ = fit.weighted.log_evidence
     model.effective_draws_, model.pareto_k_ = fit.weighted.effective, fit.weighted.pareto_k
     model.effect_choice_ = choice_words((law.name, effect.name), fit.evidences)
-    model.evidences_ = {_words(key): value for key, value in fit.evidences.items()}
+    model.evidences_ = {law_words(key): value for key, value in fit.evidences.items()}
     best = fit.lattice.best.mode
     model.n_inducing_ = best.landscape.size
     model.n_iter_ = sum(point.mode.steps for point in fit.lattice.points)
@@ -301,7 +301,8 @@ def _medians(params: Floats, weights: Floats) -> Floats:
     return np.asarray(weighted_quantiles(params, weights, np.array([0.5]))[0])
 
 
-def _words(key: tuple[str, str | None]) -> str:
+def law_words(key: tuple[str, str | None]) -> str:
+    """The names of a law of counts and of effects as one: ``bursts + gamma``."""
     law, effect = key
     return f"{law} + {effect}" if effect else law
 

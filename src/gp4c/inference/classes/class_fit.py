@@ -24,10 +24,12 @@ from gp4c.inference.classes.held_out import leave_one_out
 from gp4c.inference.engine.landscape import split_level
 from gp4c.inference.engine.lattice import Lattice
 from gp4c.inference.engine.posterior_fit import EngineFit
+from gp4c.model.count_likelihood import CountLikelihood
 from gp4c.posterior.draws import CurveDraws, CurveGroup, systematic
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Names = tuple[str, str | None]
 Say = Callable[[str], None]
 
 #: draws of a fit, fewest where data are large, and the work per draw that all of them allow
@@ -47,20 +49,30 @@ class ClassFit:
     Attributes
     ----------
     n_classes : int
+    laws : (str, str or None)
+        Names of the law of counts and of that of effects.
     log_evidence, effective, pareto_k : float
     held_out, held_out_k : (K,)
         ln p of each subject given the others, and how reliable it is.
+    evidences : dict
+        Log evidence of every law that was tried with this number of classes, by the names.
+    support : float
+        ln p(counts) by which numbers of classes are compared: of a single class under the law that
+        describes it best, of more classes averaged over all laws.
     lattice : ClassLattice or None
     weighted : WeightedClasses or None
         None for a single class, whose draws are those of the default engine.
     """
 
     n_classes: int
+    laws: Names
     log_evidence: float
     effective: float
     pareto_k: float
     held_out: Floats
     held_out_k: Floats
+    evidences: dict[Names, float]
+    support: float
     lattice: ClassLattice | None = None
     weighted: WeightedClasses | None = None
 
@@ -74,13 +86,16 @@ def single_class(fit: EngineFit, draws: CurveDraws, data: ClassData) -> ClassFit
     integrals = draws.integrals_of(start, stop, who, np.random.default_rng(0)) / draws.rate
     each = counts.log_likelihoods(integrals, draws.params[:, who])
     held_out, tails = leave_one_out(each, np.zeros(len(who)))
-    found = fit.weighted
-    return ClassFit(1, found.log_evidence, found.effective, found.pareto_k, held_out, tails)
+    found, (law, effect) = fit.weighted, fit.laws
+    return ClassFit(
+        1, (law.name, effect.name), found.log_evidence, found.effective, found.pareto_k, held_out,
+        tails, fit.evidences, max(fit.evidences.values()),
+    )  # fmt: skip
 
 
 @dataclass
 class ClassFitter:
-    """Fits one class after another; each begins where the one before has ended."""
+    """Fits classes under one law of counts and one of effects."""
 
     search: ClassSearch
     one: ClassMode
@@ -93,36 +108,41 @@ class ClassFitter:
         cls, lattice: Lattice, data: ClassData, kernel: str, n_inducing: int | None, seed: int,
         say: Say,
     ) -> ClassFitter:  # fmt: skip
-        """Start from the lattice of a single class."""
+        """Start from the lattice of a single class, whose laws may be others than those of data."""
         search = ClassSearch(data, data.task(kernel, n_inducing))
         best = lattice.best.mode
         space = search.space(best.landscape.log_length, best.u, 1)
-        one = climb_classes(space, best.x)
+        before, size = best.landscape.task.likelihood, best.landscape.size + 1
+        params = known_parameters(best.x[size:], before, search.task.likelihood)
+        one = climb_classes(space, np.concatenate([best.x[:size], params]))
         return cls(search, one, suitable_steps(lattice.spread), seed, say)
 
-    def fit(self, fewer: ClassMode, n_draws: int | None = None) -> ClassFit:
-        """The posterior of one class more than `fewer` has."""
+    def lattice(self, fewer: ClassMode, known: Floats | None = None) -> ClassLattice:
+        """The modes of one class more than `fewer` has; `known` are memberships of other laws."""
         n_classes = fewer.space.n_classes + 1
         rng = np.random.default_rng([self.seed, n_classes])
-        self.say(f"searching {n_classes} classes")
-        lattice = self.search.find(fewer, self.one, self.steps, rng)
-        self.say(f"weighing draws of {n_classes} classes")
-        weighted = weigh_classes(lattice, n_draws or self._affordable(n_classes), rng)
-        likelihood = np.concatenate(
-            [logsumexp(sheaf.log_joint, axis=0) for sheaf in weighted.sheaves], axis=1
-        )
-        with np.errstate(divide="ignore"):
-            held_out, tails = leave_one_out(likelihood, np.log(weighted.weights))
-        return ClassFit(
-            n_classes, weighted.log_evidence, weighted.effective, weighted.pareto_k, held_out,
-            tails, lattice, weighted,
-        )  # fmt: skip
+        return self.search.find(fewer, self.one, self.steps, rng, known)
+
+    def drawn(self, lattice: ClassLattice, n_draws: int | None = None) -> WeightedClasses:
+        """Weighted draws; as many as take about as long as the search, or so many."""
+        n_classes = lattice.best.space.n_classes
+        rng = np.random.default_rng([self.seed, n_classes, 1])
+        return weigh_classes(lattice, n_draws or self._affordable(n_classes), rng)
 
     def _affordable(self, n_classes: int) -> int:
         """Draws whose weights take about as long as the search."""
         cells = self.search.data.counts.cells
         rows = len(cells.row_cell) * 15 + len(cells.start) + 2 * cells.n_owners
         return int(np.clip(_WORK / max(rows, 1) / n_classes, FEWEST_DRAWS, DRAWS))
+
+    def carried_from(self, other: ClassMode) -> ClassMode:
+        """The mode near one that was found under other laws."""
+        at = other.space
+        space = self.search.space(at.land.log_length, at.u, at.n_classes)
+        shared = at.n_classes * at.block
+        before = at.land.task.likelihood
+        params = known_parameters(other.x[shared:], before, self.search.task.likelihood)
+        return climb_classes(space, np.concatenate([other.x[:shared], params]))
 
     def agreement(self, found: ClassFit, n_refits: int) -> Floats:
         """Share of subjects in the same class when a fifth of them is left out, for each refit."""
@@ -154,6 +174,31 @@ class ClassFitter:
             else:
                 mode = search.from_starts(mode, one, rng, few=True)[0][0]
         return mode.membership
+
+
+def fit_of(
+    lattice: ClassLattice, found: WeightedClasses, evidences: dict[Names, float], n_laws: int
+) -> ClassFit:
+    """What draws say of this number of classes, beside the evidence under other laws."""
+    likelihood = np.concatenate(
+        [logsumexp(sheaf.log_joint, axis=0) for sheaf in found.sheaves], axis=1
+    )
+    with np.errstate(divide="ignore"):
+        held_out, tails = leave_one_out(likelihood, np.log(found.weights))
+    space = lattice.best.space
+    support = float(logsumexp(list(evidences.values())) - np.log(n_laws))
+    return ClassFit(
+        space.n_classes, space.data.laws, found.log_evidence, found.effective, found.pareto_k,
+        held_out, tails, evidences, support, lattice, found,
+    )  # fmt: skip
+
+
+def known_parameters(params: Floats, before: CountLikelihood, after: CountLikelihood) -> Floats:
+    """Parameters of other laws by name; those that are new are at their prior means."""
+    old = (*before.effect.parameters, *before.law.parameters)
+    known = dict(zip((parameter.name for parameter in old), params, strict=True))
+    new = (*after.effect.parameters, *after.law.parameters)
+    return np.array([known.get(parameter.name, parameter.mean) for parameter in new])
 
 
 def class_draws(found: WeightedClasses, data: ClassData, kernel: str, order: Indices) -> ClassDraws:

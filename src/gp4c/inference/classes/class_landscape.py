@@ -87,6 +87,15 @@ class ClassData:
         """K."""
         return len(self.design)
 
+    @property
+    def laws(self) -> tuple[str, str | None]:
+        """Names of the law of counts and of that of effects."""
+        return self.counts.law.name, self.counts.effect.name
+
+    def under(self, law: CountLaw, effect: SubjectEffect) -> ClassData:
+        """The same data under other laws."""
+        return replace(self, counts=replace(self.counts, law=law, effect=effect))
+
     def weighted(self, weight: Floats) -> CountLikelihood:
         """Σ_k weight_k ln L_k as one likelihood."""
         counts, cells = self.counts, self.counts.cells

@@ -6,6 +6,7 @@ neighbours of all points within `DROP` nats of the best.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,7 +27,7 @@ Place = tuple[int, int]
 DROP = 2.0
 #: Newton steps with the memberships of a start; then stages without them, and steps of a stage
 _GIVEN_STEPS, _STAGES, _STAGE_STEPS = 3, 6, 4
-#: starts of a refit
+#: starts of a refit, and of a law of which another law has told something
 _FEW = 3
 #: gain, in nats, at which climbs on the lattice stop: half of it is added to the evidence
 _NEAR = 1.0
@@ -111,9 +112,16 @@ class ClassSearch:
         one: ClassMode,
         steps: tuple[float, float],
         rng: np.random.Generator,
+        known: Floats | None = None,
     ) -> ClassLattice:
-        """The modes of one class more than `fewer` has; `one` is the mode of a single class."""
-        modes, n_agreeing, n_starts = self.from_starts(fewer, one, rng)
+        """The modes of one class more than `fewer` has; `one` is the mode of a single class.
+
+        Memberships `known` (K, C) of other laws are the first start, and few others are made.
+        """
+        first = [] if known is None else [known]
+        modes, n_agreeing, n_starts = self.from_starts(
+            fewer, one, rng, first=first, few=known is not None
+        )
         lattice = ClassLattice([], steps)
         for _ in range(_MOST_ROUNDS):
             walk = _Walk(self, modes, fewer, steps)
@@ -131,11 +139,13 @@ class ClassSearch:
         one: ClassMode,
         rng: np.random.Generator,
         *,
+        first: Sequence[Floats] = (),
         few: bool = False,
     ) -> tuple[list[ClassMode], int, int]:
         """Distinct modes, best first, how many starts ended at the best, and how many there were.
 
-        At the length-scale and u of `fewer`; only the first starts if `few` are enough.
+        At the length-scale and u of `fewer`; starts from memberships `first` (K, C) come before
+        others. Only the first starts are made if `few` are enough.
         """
         at = fewer.space
         n_classes = at.n_classes + 1
@@ -144,15 +154,16 @@ class ClassSearch:
             self.space(at.land.log_length, at.u, 1), carried(one, self._one(at)), max_steps=20
         )
         starts = first_memberships(SubjectFeatures.under(single), fewer, n_classes, rng)
+        starts = [*first, *starts]
         starts = starts[:_FEW] if few else starts
         found: list[ClassMode] = []
         ends = []
         for membership in starts:
-            first = climb_classes(
+            near = climb_classes(
                 space, start_at(space, single, membership), given=membership,
                 max_steps=_GIVEN_STEPS, tol=1.0,
             )  # fmt: skip
-            mode = _climbed(space, first.x, found)
+            mode = _climbed(space, near.x, found)
             ends.append(mode)
             if not any(mode is one for one in found):
                 found.append(mode)

@@ -33,7 +33,8 @@ class ClassChoice:
     ----------
     n_classes : (R,)
     log_evidence : (R,)
-        ln p(counts); Σ ln m! left out.
+        ln p(counts), of one class under the law that describes it best, of more classes averaged
+        over the laws; Σ ln m! left out.
     held_out : (R,)
         Σ_k ln p(counts of subject k | the other subjects).
     held_out_error : (R,)
@@ -57,7 +58,7 @@ class ClassChoice:
         gains = [fit.held_out - fits[0].held_out for fit in fits]
         return cls(
             np.array([float(fit.n_classes) for fit in fits]),
-            np.array([fit.log_evidence for fit in fits]),
+            np.array([fit.support for fit in fits]),
             np.array([float(fit.held_out.sum()) for fit in fits]),
             np.array([float(np.sqrt(len(gain) * gain.var())) for gain in gains]),
             np.array([float((fit.held_out_k > _RELIABLE).sum()) for fit in fits]),

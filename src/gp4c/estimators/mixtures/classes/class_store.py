@@ -13,6 +13,7 @@ from gp4c.estimators.engine_fit import (
     EngineData,
     candidates,
     fit_engine,
+    law_words,
     reliable,
     store_draws,
     store_posterior,
@@ -20,12 +21,13 @@ from gp4c.estimators.engine_fit import (
 )
 from gp4c.estimators.mixtures.classes.class_choice import ClassChoice
 from gp4c.exceptions import PanelDataError
-from gp4c.inference.classes.class_climb import ClassMode
 from gp4c.inference.classes.class_draws import ClassDraws
-from gp4c.inference.classes.class_fit import ClassFit, ClassFitter, class_draws, single_class
+from gp4c.inference.classes.class_fit import ClassFit, class_draws, single_class
 from gp4c.inference.classes.class_landscape import ClassData
+from gp4c.inference.classes.class_laws import ClassLaws
 from gp4c.inference.engine.posterior_fit import EngineFit
 from gp4c.model.laws import EFFECTS, LAWS
+from gp4c.model.laws.choice_words import choice_words
 from gp4c.model.observed_cells import by_content, merged_spans, panel_rows
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.own_check import check_rows, compared_by
@@ -57,13 +59,12 @@ def fit_and_store_classes(model: GP4CClasses, panel: PanelCounts, say: Say) -> N
     one = store_posterior(model, panel.window, engine)
     data, place = _class_data(panel, engine, one, design)
     fits = [single_class(engine, one, data)]
-    fitter = ClassFitter.after(
-        engine.lattice, data, model.kernel, model.n_inducing, model._seed(None), say
-    )
-    modes = [fitter.one]
+    more = ClassLaws.after(
+        engine.lattice, data, laws, kernel=model.kernel, n_inducing=model.n_inducing,
+        seed=model._seed(None), say=say,
+    )  # fmt: skip
     while _goes_on(model, panel, fits):
-        fits.append(fitter.fit(modes[-1]))
-        modes.append(_best(fits[-1]))
+        fits.append(more.fit())
     model.choice_ = ClassChoice.of(fits)
     number = model.choice_.chosen if model.n_classes == "auto" else int(model.n_classes)
     found = fits[number - 1]
@@ -73,9 +74,10 @@ def fit_and_store_classes(model: GP4CClasses, panel: PanelCounts, say: Say) -> N
         _store_one(model, engine_data, panel, one)
         return
     order = _by_level(found, data, model.kernel)
+    _store_laws(model, found)
     _store_draws(model, found, class_draws(found.weighted, data, model.kernel, order))
     model.membership_ = found.weighted.membership[place][:, order]
-    model.stability_ = fitter.agreement(found, model.n_refits)
+    model.stability_ = more.fitters[found.laws].agreement(found, model.n_refits)
     assert found.lattice is not None
     model.starts_ = (found.lattice.n_agreeing, found.lattice.n_starts)
     _store_class_subjects(model, engine_data, panel)
@@ -102,13 +104,8 @@ def _goes_on(model: GP4CClasses, panel: PanelCounts, fits: list[ClassFit]) -> bo
     if model.n_classes != "auto":
         return n < int(model.n_classes)
     room = n < model.max_classes and panel.n_subjects >= _FEWEST_SUBJECTS * (n + 1)
-    gained = fits[-1].log_evidence - max(f.log_evidence for f in fits[:-1]) if n > 1 else np.inf
+    gained = fits[-1].support - max(f.support for f in fits[:-1]) if n > 1 else np.inf
     return room and gained > _WORTH_ANOTHER
-
-
-def _best(fit: ClassFit) -> ClassMode:
-    assert fit.lattice is not None
-    return fit.lattice.best
 
 
 def _learn_membership(model: GP4CClasses, panel: PanelCounts) -> Floats:
@@ -171,6 +168,13 @@ def _store_one(model: GP4CClasses, data: EngineData, panel: PanelCounts, draws: 
     model.stability_, model.starts_ = np.zeros(0), (1, 1)
     store_subjects(model, data, draws)
     model.fit_check_ = look_back(model, panel)
+
+
+def _store_laws(model: GP4CClasses, found: ClassFit) -> None:
+    """The laws within the classes, and what speaks for them."""
+    model.law_, model.effect_ = found.laws
+    model.effect_choice_ = choice_words(found.laws, found.evidences)
+    model.evidences_ = {law_words(names): value for names, value in found.evidences.items()}
 
 
 def _store_draws(model: GP4CClasses, found: ClassFit, draws: ClassDraws) -> None:

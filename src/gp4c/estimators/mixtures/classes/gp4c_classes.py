@@ -65,8 +65,8 @@ class GP4CClasses(GaussianProcessModel):
         Covariates of subjects that change the probabilities of the classes (multinomial logistic),
         such as ``"age + arm"``; see :class:`gp4c.GP4C` for what a formula may say.
     n_inducing, kernel, effect, bursts, random_state
-        As in :class:`gp4c.GP4C`. The law of counts and of effects is chosen with one class, and
-        its parameters are shared by the classes.
+        As in :class:`gp4c.GP4C`. Laws that are left open are weighed again for every number of
+        classes; their parameters are shared by the classes.
     n_refits : int
         Refits without a fifth of the subjects that `stability_` rests on; 0 for none.
 
@@ -102,8 +102,8 @@ class GP4CClasses(GaussianProcessModel):
     method_text = (
         "Each subject was taken to belong to one of several latent classes, each with an event "
         "rate that is the square of a Gaussian process ({kernel} covariance); classes share the "
-        "smoothness of their curves and the laws of counts and of subject effects. The number of "
-        "classes was judged by the evidence, in which every set of classes counts once."
+        "smoothness of their curves and the laws of counts and of subject effects. Laws and the "
+        "number of classes were judged by the evidence, in which every set of classes counts once."
     )
     saved: ClassVar[Mapping[str, kinds.Check]] = {
         "posterior_": kinds.result("CurveDraws", "ClassDraws"), "n_classes_": kinds.COUNT,

@@ -144,6 +144,27 @@ def test_one_class_is_the_default_fit() -> None:
     assert model.membership_.shape == (10, 1)
 
 
+def test_laws_are_weighed_again_with_classes() -> None:
+    # two levels are frailty to a single class; within two classes nothing is left
+    panel, truth = two_classes(seed=3, n=24, rates=((0.7, 0.7), (4.0, 4.0)))
+    options = {"bursts": False, "n_refits": 0, "random_state": 0}
+    model = gp4c.GP4CClasses(n_classes=2, **options).fit(panel)
+    single = gp4c.GP4C(bursts=False, random_state=0).fit(panel)
+    assert single.effect_ == "gamma"
+    assert model.effect_ is None
+    assert (model.membership_.argmax(axis=1) == truth).mean() >= 0.9
+    # one class counts with its best law, two with the average over both
+    two = np.array([model.evidences_["poisson"], model.evidences_["poisson + gamma"]])
+    assert model.choice_.log_evidence == pytest.approx(
+        [max(single.evidences_.values()), np.log(np.exp(two - two.max()).mean()) + two.max()]
+    )
+    # a fit that is told a law starts elsewhere and has other draws
+    told = gp4c.GP4CClasses(n_classes=2, effect="gamma", **options).fit(panel)
+    assert told.log_evidence_ == pytest.approx(two[1], abs=0.3)
+    assert told.effect_choice_ == "as asked"
+    assert "over" in model.effect_choice_ or "hardly" in model.effect_choice_
+
+
 def test_the_answer_may_be_no() -> None:
     no = ClassChoice(*(np.array(v) for v in ([1.0, 2.0], [-10.0, -11.0], [-9.0, -9.5], [0, 1.0],
                                              [0.0, 0.0], [100.0, 100.0])))  # fmt: skip
