@@ -142,11 +142,13 @@ class Tab:
         await self._tell("clear" if is_new else "stale", busy="reading")
 
         async def show(message: Message) -> None:
+            nonlocal is_new
             source = self._session.source
             name = "" if source is None else source.name
             if isinstance(message, messages.Look):
                 async with reactive.lock():
                     self._update_fields(message, is_new)
+                    is_new = False  # what follows adds to it, such as the picture
                     self._shown.set((name, message, ()))
                     await reactive.flush()
                 await self._tell("looked", columns=bool(message.columns),
