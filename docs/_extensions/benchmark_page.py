@@ -186,7 +186,7 @@ def heldout(found):
         "standard error), on the same random splits of the paper's real sets, two thirds to fit."
     )
     rivals = {
-        "HPP gamma": "constant rate, gamma frailty", "GP4C": "paper's GP4C, b = 0.3",
+        "HPP both": "constant rate, frailty and bursts", "HPP gamma": "constant rate, frailty", "GP4C": "paper's GP4C, b = 0.3",
         "LocalEM": "LocalEM",
     }  # fmt: skip
     rows = [
