@@ -186,8 +186,8 @@ def heldout(found):
         "standard error), on the same random splits of the paper's real sets, two thirds to fit."
     )
     rivals = {
-        "HPP both": "constant rate, frailty and bursts", "HPP gamma": "constant rate, frailty", "GP4C": "paper's GP4C, b = 0.3",
-        "LocalEM": "LocalEM",
+        "HPP both": "constant rate, frailty and bursts", "HPP gamma": "constant rate, frailty",
+        "GP4C": "paper's GP4C, b = 0.3", "LocalEM": "LocalEM",
     }  # fmt: skip
     rows = [
         [name, entry["splits"], *("{:+.1f} ± {:.1f}".format(*entry[rival]) for rival in rivals)]
