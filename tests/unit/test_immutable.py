@@ -10,7 +10,7 @@ import pytest
 #: made to be filled: they remember workspaces, climbs and draws while a search goes on
 MUTABLE = {
     "Problem", "_Climbs", "_Row", "_Stride", "Point", "LikelihoodTerms", "LawSearch", "ClassFitter",
-    "ClassLattice", "ClassLatticePoint", "ClassSearch",
+    "ClassLattice", "ClassLatticePoint", "ClassLaws", "ClassSearch",
 }  # fmt: skip
 
 
