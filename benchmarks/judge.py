@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +139,7 @@ def compare(task: Task, setting: str) -> dict[str, Any]:
     }
 
 
-def asked(words: list[str]) -> Iterator[tuple[str, str, str]]:
+def asked(words: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """Rows that match all words; all rows without words."""
     for setting in SETTINGS:
         for name in SETS:
@@ -148,12 +148,12 @@ def asked(words: list[str]) -> Iterator[tuple[str, str, str]]:
                     yield name, model, setting
 
 
-def main() -> None:
+def main(words: Sequence[str] = ()) -> None:
     kept = []
     if RESULTS.exists():
         old = json.loads(RESULTS.read_text())
         kept = old["comparisons"] if is_current(old) else []
-    for name, model, setting in asked(sys.argv[1:]):
+    for name, model, setting in asked(words):
         row: dict[str, Any] = {"set": name, "model": model, "setting": setting}
         row |= compare(task_of(name, model), setting)
         print(json.dumps(row), flush=True)
@@ -164,4 +164,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -21,6 +21,13 @@ def test_every_benchmark_is_listed():
     assert sorted(listed) == sorted(there)
 
 
+def test_every_benchmark_runs_without_arguments():
+    for name in runpy.run_path(str(FOLDER / "run.py"))["BENCHMARKS"]:
+        tree = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
+        (main,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "main"]
+        assert len(main.args.args) == len(main.args.defaults), f"{name}.main needs arguments"
+
+
 def test_an_unknown_benchmark_is_refused(capsys):
     main = runpy.run_path(str(FOLDER / "run.py"))["main"]
     assert main(["sped"]) == 2
