@@ -219,10 +219,12 @@ def test_wrong_usage_exits_with_2(line):
     assert "Usage" in done.stderr
 
 
-def test_the_real_program_prints_no_traceback(workplace):
-    program = Path(sys.executable).with_name("gp4c")
+@pytest.mark.parametrize(
+    "program", [[Path(sys.executable).with_name("gp4c")], [sys.executable, "-m", "gp4c"]]
+)
+def test_the_real_program_prints_no_traceback(workplace, program):
     done = subprocess.run(
-        [program, "describe", "nothing.csv"], capture_output=True, text=True, timeout=60
+        [*program, "describe", "nothing.csv"], capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 2
     assert done.stdout == ""

@@ -1,0 +1,5 @@
+"""``python -m gp4c``: the command line, for environments whose folder of commands is not on the path."""
+
+from gp4c.cli import main
+
+main()
