@@ -286,10 +286,12 @@ def _sampled(
 
 
 def _store_hyper(model: GaussianProcessModel, draws: CurveDraws) -> None:
+    """Medians; of the curves that vary, if some do."""
     length = draws.window[1] - draws.window[0]
     half = np.array([0.5])
     each = np.stack([np.log(draws.length_scale), draws.variance, draws.prior_mean])
-    log_scale, variance, mean = weighted_quantiles(each, draws.weights, half)[0]
+    some = np.full(draws.size, True) if draws.steady.all() else ~draws.steady
+    log_scale, variance, mean = weighted_quantiles(each[:, some], draws.weights[some], half)[0]
     model.length_scale_ = float(np.exp(log_scale) * length)
     model.variance_ = float(variance * draws.scale)
     model.mean_ = float(mean * np.sqrt(draws.scale))
