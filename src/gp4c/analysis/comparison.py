@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from gp4c.analysis.groups.centre_ratios import CentreRatios
     from gp4c.data.panel import PanelCounts
     from gp4c.data.summaries.table import Table
-    from gp4c.estimators.base import Numbers
     from gp4c.estimators.gp4c import GP4C
     from gp4c.estimators.gp_base import GaussianProcessModel
+    from gp4c.estimators.interfaces.fitted_window import Numbers
 
 Floats = NDArray[np.float64]
 

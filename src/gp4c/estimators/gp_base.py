@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_band
-from gp4c.estimators.reported_bounds import FittedBounds
+from gp4c.estimators.interfaces.fitted_window import Numbers
+from gp4c.estimators.interfaces.reported_bounds import FittedBounds
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.posterior.draws import CurveDraws, weighted_quantiles

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from gp4c.data.panel import PanelCounts
-from gp4c.estimators.base import Numbers
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.inputs import check_choice, check_panel, check_shared_parameters
+from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.estimators.mixtures.classes.class_choice import ClassChoice
 from gp4c.exceptions import ConvergenceWarning, PanelDataError
 from gp4c.files import kinds
