@@ -20,8 +20,6 @@ from gp4c.estimators.interfaces.showing import Showing
 from gp4c.exceptions import NoIntensityError, NotFittedError
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gp4c.data.panel import PanelCounts
     from gp4c.data.subject_histories import SubjectHistories
     from gp4c.data.tables.sources import PanelSource
@@ -396,32 +394,3 @@ class PanelEstimator(Showing, FittedWindow):
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:
         """The panel with the effects of covariates, if the model has any, in its exposure."""
         return panel
-
-    def unit_ranking(
-        self, worst: float = 0.1, level: float = 0.95, *, n_draws: int = 4000
-    ) -> pd.DataFrame:
-        """Units by the probability that they are among the worst; a frame, worst first.
-
-        See :func:`gp4c.analysis.unit_ranking.unit_ranking`.
-
-        Examples
-        --------
-        >>> import gp4c
-        >>> panel = gp4c.load_dataset("bladder")
-        >>> model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
-        >>> list(model.unit_ranking(worst=0.1).columns[:3])
-        ['subject', 'probability', 'effect']
-        """
-        self._check_fitted()
-        ranking = import_module("gp4c.analysis.unit_ranking").unit_ranking
-        table: pd.DataFrame = ranking(self, worst, level, n_draws=n_draws)
-        return table
-
-
-def average_exposure(model: PanelEstimator) -> float:
-    """Units at risk of the subjects of a fit, averaged over time; 1 if not known, or with usage."""
-    known = model.data_summary_
-    at_risk, observed = known.get("exposure_time", 0.0), known.get("observed_time", 0.0)
-    if model.usage_ is not None or not observed or abs(at_risk - observed) <= 1e-9 * observed:
-        return 1.0
-    return at_risk / observed

@@ -161,3 +161,12 @@ class FittedState(Parameters):
 
 def _is_fitted_name(name: str) -> bool:
     return name.endswith("_") and not name.startswith("_")
+
+
+def average_exposure(model: FittedState) -> float:
+    """Units at risk of the subjects of a fit, averaged over time; 1 if not known, or with usage."""
+    known = model.data_summary_
+    at_risk, observed = known.get("exposure_time", 0.0), known.get("observed_time", 0.0)
+    if model.usage_ is not None or not observed or abs(at_risk - observed) <= 1e-9 * observed:
+        return 1.0
+    return at_risk / observed

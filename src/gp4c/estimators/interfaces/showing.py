@@ -131,6 +131,26 @@ class Showing(FittedState):
         )  # fmt: skip
         return drawn
 
+    def unit_ranking(
+        self, worst: float = 0.1, level: float = 0.95, *, n_draws: int = 4000
+    ) -> pd.DataFrame:
+        """Units by the probability that they are among the worst; a frame, worst first.
+
+        See :func:`gp4c.analysis.unit_ranking.unit_ranking`.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
+        >>> list(model.unit_ranking(worst=0.1).columns[:3])
+        ['subject', 'probability', 'effect']
+        """
+        self._check_fitted()
+        ranking = import_module("gp4c.analysis.unit_ranking").unit_ranking
+        table: pd.DataFrame = ranking(self, worst, level, n_draws=n_draws)
+        return table
+
     def _repr_html_(self) -> str:
         return str(import_module("gp4c.reporting.notebook").model_html(self))
 
