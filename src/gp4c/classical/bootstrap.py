@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import PlugInEstimator
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_band
-from gp4c.estimators.interfaces.fitted_window import Numbers, shaped_like
+from gp4c.estimators.interfaces.fitted_window import shaped_like
 from gp4c.exceptions import ConvergenceWarning, NotFittedError
 from gp4c.files import kinds
 

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.visit_cells import group_sums
 from gp4c.data.subject_histories import SubjectHistories
-from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.base import Numbers, PanelEstimator
 from gp4c.estimators.inputs import check_panel
-from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.exceptions import GP4CWarning
 from gp4c.files import kinds
 from gp4c.model.gamma_frailty import log_marginal

@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.estimators.interfaces.fitted_window import FittedWindow, Numbers
+from gp4c.estimators.interfaces.fitted_window import FittedWindow
 from gp4c.estimators.interfaces.showing import Showing
 from gp4c.exceptions import NoIntensityError, NotFittedError
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gp4c.estimators.forecasts.joint_counts import JointCounts
 
 Floats = NDArray[np.float64]
+#: values of a curve: a number for one time, an array for an array of times
+Numbers: TypeAlias = "float | Floats"
 
 #: every estimator by the name of its class; one joins by being defined
 ESTIMATORS: dict[str, type[PanelEstimator]] = {}

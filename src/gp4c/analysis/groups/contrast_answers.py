@@ -18,8 +18,8 @@ from gp4c.posterior.quantiles import simultaneous_level
 if TYPE_CHECKING:
     import pandas as pd
 
+    from gp4c.estimators.base import Numbers
     from gp4c.estimators.gp_base import GaussianProcessModel
-    from gp4c.estimators.interfaces.fitted_window import Numbers
 
 Floats = NDArray[np.float64]
 #: two groups: the first is what the second is compared with

@@ -14,8 +14,8 @@ from gp4c.classical.parametric.rate_fit import LawFit, RateData, RateRows
 from gp4c.classical.parametric.rate_profile import profile_interval_of
 from gp4c.classical.plug_in import Floats
 from gp4c.data.subject_histories import SubjectHistories
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_band, check_choice, check_level
-from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.estimators.regression.covariate_tables import Covariates, CovariateTables
 from gp4c.plain import per, singular
 

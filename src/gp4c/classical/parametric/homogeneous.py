@@ -28,9 +28,9 @@ from gp4c.classical.parametric.rate_fit import (
 )
 from gp4c.classical.parametric.rate_profile import profile_level
 from gp4c.classical.plug_in import Floats
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.fit_warnings import look_back, warn_if_overdispersed, warn_of_misfit
 from gp4c.estimators.inputs import check_band, check_choice, check_level
-from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.files import kinds
 from gp4c.model.dispersion import poisson_dispersion

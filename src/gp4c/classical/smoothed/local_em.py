@@ -23,8 +23,8 @@ from gp4c.classical.smoothed.local_em_steps import (
 )
 from gp4c.classical.smoothed.smoothing import Smoother, intensity_at
 from gp4c.classical.visit_cells import FEWER_CELLS, Grid
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_choice
-from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.exceptions import ConvergenceWarning, GP4CWarning
 from gp4c.files import kinds
 from gp4c.threads import one_blas_thread

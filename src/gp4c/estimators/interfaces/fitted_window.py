@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from gp4c.estimators.interfaces.fitted_state import FittedState
 from gp4c.exceptions import OutsideWindowError
 
+if TYPE_CHECKING:
+    from gp4c.estimators.base import Numbers
+
 Floats = NDArray[np.float64]
-#: values of a curve: a number for one time, an array for an array of times
-Numbers: TypeAlias = "float | Floats"
 
 
 class FittedWindow(FittedState):

@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.inputs import check_band
-from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.estimators.interfaces.reported_bounds import FittedBounds
 from gp4c.posterior.quantiles import simultaneous_level
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    from gp4c.estimators.base import Numbers
     from gp4c.posterior.draws import CurveDraws
     from gp4c.posterior.sparse_posterior import Posterior
 

@@ -136,7 +136,7 @@ class Showing(FittedState):
     ) -> pd.DataFrame:
         """Units by the probability that they are among the worst; a frame, worst first.
 
-        See :func:`gp4c.analysis.unit_ranking.unit_ranking`.
+        See :func:`gp4c.analysis.units.unit_ranking.unit_ranking`.
 
         Examples
         --------
@@ -147,7 +147,7 @@ class Showing(FittedState):
         ['subject', 'probability', 'effect']
         """
         self._check_fitted()
-        ranking = import_module("gp4c.analysis.unit_ranking").unit_ranking
+        ranking = import_module("gp4c.analysis.units.unit_ranking").unit_ranking
         table: pd.DataFrame = ranking(self, worst, level, n_draws=n_draws)
         return table
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.forecasts.count_forecast import Subjects
 from gp4c.estimators.forecasts.forecast_inputs import fitted_subjects, is_label, labels_of
 from gp4c.estimators.gp_base import SCORE_DRAWS, GaussianProcessModel
-from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.estimators.mixtures.mixture_rows import MixtureRows
 from gp4c.estimators.mixtures.mixture_words import basis_facts
 from gp4c.exceptions import PanelDataError

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.subject_histories import SubjectHistories
+    from gp4c.estimators.base import Numbers
     from gp4c.estimators.forecasts.count_forecast import Subjects
-    from gp4c.estimators.interfaces.fitted_window import Numbers
 
 Floats = NDArray[np.float64]
 Covariates = Mapping[str, object]

@@ -22,11 +22,11 @@ from gp4c.posterior.summed.summed_curves import SummedCurves
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
+    from gp4c.estimators.base import Numbers
     from gp4c.estimators.forecasts.count_forecast import Subjects
     from gp4c.estimators.forecasts.forecast_layout import Step
     from gp4c.estimators.forecasts.forecast_result import Forecast
     from gp4c.estimators.gp4c import GP4C
-    from gp4c.estimators.interfaces.fitted_window import Numbers
     from gp4c.model.laws import CountLaw, SubjectEffect
 
 Floats = NDArray[np.float64]

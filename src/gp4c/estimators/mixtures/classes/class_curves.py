@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.inputs import check_level
-from gp4c.estimators.interfaces.fitted_window import Numbers
 from gp4c.inference.classes.class_draws import ClassDraws
 from gp4c.posterior.draws import CurveDraws, weighted_quantiles
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.data.panel import PanelCounts
-    from gp4c.estimators.interfaces.fitted_window import Numbers
+    from gp4c.estimators.base import Numbers
 
 Floats = NDArray[np.float64]
 
