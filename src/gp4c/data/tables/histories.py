@@ -20,7 +20,8 @@ from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.build_panel import PanelFields, check_roles, split_covariates
 from gp4c.data.tables.columns import read_labels
 from gp4c.data.tables.frames import Table, table_of
-from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.data.tables.times.time_columns import read_times
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:

@@ -29,11 +29,12 @@ from gp4c.data.tables.columns import (
     read_exposure,
     read_labels,
 )
-from gp4c.data.tables.date_texts import refuse_day_numbers
 from gp4c.data.tables.frames import Table
 from gp4c.data.tables.service import ServiceRecord, end_of_service
+from gp4c.data.tables.times.date_texts import refuse_day_numbers
+from gp4c.data.tables.times.time_columns import read_times
 from gp4c.data.tables.usage import check_usage
-from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
