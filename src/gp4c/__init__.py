@@ -38,7 +38,7 @@ _HOMES = {
     "cross_validate": "gp4c.analysis.validation",
     "score_differences": "gp4c.analysis.validation",
     "backtest": "gp4c.analysis.backtest",
-    "trend_test": "gp4c.analysis.trend_testing",
+    "trend_test": "gp4c.analysis.units.trend_testing",
     "Report": "gp4c.reporting.page.html_report",
     "citation": "gp4c.reporting.page.report_method",
 }
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from gp4c.analysis.backtest import backtest as backtest
     from gp4c.analysis.compare_groups import compare as compare
     from gp4c.analysis.planning.trial_power import power as power
-    from gp4c.analysis.trend_testing import trend_test as trend_test
+    from gp4c.analysis.units.trend_testing import trend_test as trend_test
     from gp4c.analysis.validation import cross_validate as cross_validate
     from gp4c.analysis.validation import score_differences as score_differences
     from gp4c.classical.parametric.growth import LogLinear as LogLinear

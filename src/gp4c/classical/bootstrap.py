@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -12,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.classical.panel_rows import PanelRows
 from gp4c.classical.plug_in import PlugInEstimator
-from gp4c.estimators.base import Numbers, shaped_like
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.inputs import check_band
+from gp4c.estimators.interfaces.fitted_window import shaped_like
 from gp4c.exceptions import ConvergenceWarning, NotFittedError
 from gp4c.files import kinds
 
@@ -45,14 +47,24 @@ class BootstrapEstimator(PlugInEstimator):
     can_bootstrap = True
     saved: ClassVar[Mapping[str, kinds.Check]] = {"bootstrap_seed_": kinds.Sometimes(kinds.COUNT)}
 
-    bootstrap_: Draw
-    bootstrap_seed_: int
-    _rows: PanelRows
+    bootstrap_: Mapping[str, Floats] = MappingProxyType({})
+    bootstrap_seed_: int | None = None
+    #: the rows of the fit; a file holds none
+    _fitted_rows: PanelRows | None = None
 
     @property
     def n_bootstraps_(self) -> int:
         """Bootstrap samples so far."""
-        return len(next(iter(self.bootstrap_.values()))) if hasattr(self, "bootstrap_") else 0
+        return max((len(draws) for draws in self.bootstrap_.values()), default=0)
+
+    @property
+    def _rows(self) -> PanelRows:
+        if self._fitted_rows is None:
+            raise NotFittedError(
+                f"this {type(self).__name__} was loaded from a file, which holds no data; "
+                "fit it again to bootstrap it"
+            )
+        return self._fitted_rows
 
     def band_text(self) -> str:
         """Percentiles of bootstrap samples, once there are any.
@@ -80,7 +92,7 @@ class BootstrapEstimator(PlugInEstimator):
 
     def _begin_fit(self, panel: PanelCounts) -> None:
         super()._begin_fit(panel)
-        self._rows = PanelRows.of(panel)
+        self._fitted_rows = PanelRows.of(panel)
 
     def bootstrap(
         self,
@@ -125,14 +137,9 @@ class BootstrapEstimator(PlugInEstimator):
         self._check_fitted()
         if not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n must be a positive integer, not {n!r}")
-        if not hasattr(self, "_rows"):
-            raise NotFittedError(
-                f"this {type(self).__name__} was loaded from a file, which holds no data; "
-                "fit it again to bootstrap it"
-            )
-        seed = _seed(random_state)
+        rows, seed = self._rows, _seed(random_state)
         kept = self._kept_draws(seed, n)
-        draws, failed = self._run(kept, n, seed, n_jobs, progress)
+        draws, failed = self._run(rows, kept, n, seed, n_jobs, progress)
         if failed:
             warnings.warn(
                 f"{failed} of {n} bootstrap fits did not converge; raise max_iter",
@@ -143,9 +150,9 @@ class BootstrapEstimator(PlugInEstimator):
 
     def _kept_draws(self, seed: int, n: int) -> list[Draw]:
         """Draws of an earlier call with the same seed."""
-        if getattr(self, "bootstrap_seed_", None) != seed:
+        if self.bootstrap_seed_ != seed:
             return []
-        have = min(n, len(next(iter(self.bootstrap_.values()))))
+        have = min(n, self.n_bootstraps_)
         return [{name: a[k] for name, a in self.bootstrap_.items()} for k in range(have)]
 
     def _keep(self, draws: list[Draw], seed: int) -> Self:
@@ -156,7 +163,13 @@ class BootstrapEstimator(PlugInEstimator):
         return self
 
     def _run(
-        self, draws: list[Draw], n: int, seed: int, n_jobs: int | None, progress: bool
+        self,
+        rows: PanelRows,
+        draws: list[Draw],
+        n: int,
+        seed: int,
+        n_jobs: int | None,
+        progress: bool,
     ) -> tuple[list[Draw], int]:
         """Add draws up to n; an interruption keeps those that are done."""
         from joblib import Parallel, delayed, effective_n_jobs
@@ -165,7 +178,7 @@ class BootstrapEstimator(PlugInEstimator):
         n_tasks = min(len(missing), max(1, effective_n_jobs(n_jobs)) * _TASKS_PER_JOB)
         plain = type(self)(**self.get_params())
         tasks = [
-            delayed(_replicates)(plain, self._rows, part, seed)
+            delayed(_replicates)(plain, rows, part, seed)
             for part in np.array_split(missing, n_tasks)
         ] if n_tasks else []  # fmt: skip
         failed = 0

@@ -165,10 +165,15 @@ def check_window(window: Iterable[Number] | None, low: float, high: float) -> tu
     return t0, t1
 
 
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+def alternatives(texts: Sequence[str]) -> str:
+    """Join texts as in "a, b or c"."""
+    return " or ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     """Raise unless an option is one of its choices."""
     if value not in choices:
-        listed = " or ".join(repr(choice) for choice in choices)
+        listed = alternatives([repr(choice) for choice in choices])
         raise PanelDataError(f"{name} must be {listed}; found {value!r}")
 
 

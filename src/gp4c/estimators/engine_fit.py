@@ -30,8 +30,8 @@ from gp4c.posterior.subject_counts import SubjectCounts
 if TYPE_CHECKING:
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.panel import PanelCounts
-    from gp4c.estimators.base import Compression
     from gp4c.estimators.gp_base import GaussianProcessModel
+    from gp4c.estimators.interfaces.fitted_state import Compression
     from gp4c.inference.sampler.sampler_report import SamplerReport
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gp4c.estimators.base import Floats, PanelEstimator
+from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.interfaces.fitted_window import Floats
 from gp4c.exceptions import ConvergenceWarning
 from gp4c.inference.variational.bound import theorem2
 from gp4c.inference.variational.count_terms import count_term

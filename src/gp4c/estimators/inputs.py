@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gp4c.data.checks import check_choice as check_choice
 from gp4c.data.events import RecurrentEvents
 from gp4c.data.panel import PanelCounts
 from gp4c.model.kernels import KERNELS
@@ -54,13 +55,6 @@ def check_events(model: PanelEstimator, data: object) -> None:
 
 def _kind(data: object) -> str:
     return "None" if data is None else f"a {type(data).__name__}"
-
-
-def check_choice(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Raise a clear error unless `value` is one of the allowed."""
-    if not any(value is option or value == option for option in allowed):
-        options = ", ".join(repr(option) for option in allowed)
-        raise ValueError(f"{name} must be one of {options}, not {value!r}")
 
 
 def check_level(level: float) -> None:

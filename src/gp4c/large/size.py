@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-#: what sums cannot do: attributes of a model, and what they must be
+#: what sums cannot do: parameters of a model, and what they must be
 SUPPORTED = {"optimizer": "natural", "method": "vi", "formula": None}
 
 
-def unsupported(model: object) -> Iterator[str]:
-    """Attributes of a model that sums do not serve."""
-    return (name for name, usual in SUPPORTED.items() if getattr(model, name, usual) != usual)
+def unsupported(parameters: Mapping[str, object]) -> Iterator[str]:
+    """Names of those parameters of a model that sums do not serve."""
+    return (name for name, usual in SUPPORTED.items() if parameters.get(name, usual) != usual)

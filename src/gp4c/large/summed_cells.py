@@ -75,11 +75,7 @@ def cells_of_sums(
         Events per window and unit of exposure that the unit rate stands for; default that of the
         data.
     """
-    if sums.exact is not None:
-        intervals = Intervals(sums.exact, 0.0)
-    else:
-        assert sums.nodes is not None
-        intervals = intervals_between_nodes(sums.nodes, sums.log_lengths, resolution)
+    intervals = _intervals_of(sums, resolution)
     if rate is None:
         rate = max(sums.n_events, 1.0) / sums.exposure_time
     rows = intervals.rows
@@ -194,6 +190,14 @@ def owners_of_sums(subjects: SubjectSums, resolution: float) -> Owners:
         powers=subjects.totals,
         times=subjects.times,
     )
+
+
+def _intervals_of(sums: IntervalSums, resolution: float) -> Intervals:
+    """The intervals themselves where they are few, else intervals between nodes."""
+    if sums.exact is not None:
+        return Intervals(sums.exact, 0.0)
+    assert sums.nodes is not None
+    return intervals_between_nodes(sums.nodes, sums.log_lengths, resolution)
 
 
 def _everybody(rows: Rows, n_events: float) -> Owners:

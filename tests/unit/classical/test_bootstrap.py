@@ -190,7 +190,7 @@ def test_wrong_arguments():
     model.bootstrap(3, random_state=0)
     with pytest.raises(ValueError, match="level must be between"):
         model.cumulative_band(1.0, level=0.0)
-    with pytest.raises(ValueError, match="kind must be one of"):
+    with pytest.raises(ValueError, match="kind must be"):
         model.cumulative_band(1.0, kind="wide")
 
 

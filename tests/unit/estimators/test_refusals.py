@@ -41,7 +41,7 @@ def test_events_go_with_a_panel_in_memory(panel, events):
 
 
 def test_bands_are_pointwise_or_simultaneous(model):
-    with pytest.raises(ValueError, match="kind must be one of 'pointwise', 'simultaneous'"):
+    with pytest.raises(ValueError, match="kind must be 'pointwise' or 'simultaneous'"):
         model.intensity_band(1.0, kind="both")
 
 

@@ -149,5 +149,5 @@ def test_two_estimators_cannot_share_a_name_in_files(parts):
 
 
 def test_an_unknown_law_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="bursts must be one of 'auto', True, False, 'bursts'"):
+    with pytest.raises(ValueError, match="bursts must be 'auto', True, False, 'bursts'"):
         gp4c.GP4C(bursts="no_such_law").fit(gp4c.load_dataset("bladder"))

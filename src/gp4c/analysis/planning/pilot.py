@@ -79,7 +79,7 @@ def _fitted(panel: PanelCounts) -> PanelEstimator:
 
 def _read_model(model: PanelEstimator, words: str) -> Pilot:
     from gp4c.classical.parametric.homogeneous import HomogeneousPoisson
-    from gp4c.estimators.base import average_exposure
+    from gp4c.estimators.interfaces.fitted_state import average_exposure
 
     if model.coefficients_ is not None:
         raise PanelDataError(

@@ -79,7 +79,7 @@ class GrowthModel(GrowthCurve):
             self._check_told(panel)
             self._begin_fit(panel)
             design, z = self._learn(panel)
-            self._rows = replace(self._rows, z=z[self._row_order(panel)])
+            self._fitted_rows = replace(self._rows, z=z[self._row_order(panel)])
             data = self._data(self._rows, np.ones(panel.n_subjects))
             fit = fit_laws(data, self._law, EFFECTS[self.effect], _TOL)
             self._store(panel, data, fit, design, z)

@@ -25,7 +25,7 @@ def trend(
 
     Example: gp4c trend visits.csv
     """
-    from gp4c.analysis.trend_testing import trend_test
+    from gp4c.analysis.units.trend_testing import trend_test
 
     found = trend_test(read_source(file, table), n_permutations=permutations, random_state=seed)
     if as_json:

@@ -62,14 +62,20 @@ def scan_source(
     """Open a table that is read in parts; options that need it whole are refused."""
     from gp4c.data.tables.sources import scan_panel
 
-    options = table.reading() | {"by": by, "formula": formula}
-    if isinstance(options["count"], list):
+    options = table.reading()
+    count = options.get("count")
+    if isinstance(count, list):
         raise typer.BadParameter("several --count need one file that fits in memory")
+    asked = {**options, "by": by, "formula": formula}
     for name in _WHOLE:
-        if options.pop(name, None):
+        if asked.get(name):
             flag = name.replace("_", "-")
             raise typer.BadParameter(f"--{flag} needs one file that fits in memory")
-    return scan_panel(files, missing=table.missing, **options)
+    return scan_panel(
+        files, missing=table.missing, subject=options.get("subject"), start=options.get("start"),
+        stop=options.get("stop"), count=count, exposure=options.get("exposure"),
+        window=options.get("window"), time_unit=options.get("time_unit"),
+    )  # fmt: skip
 
 
 def fit_in_parts(

@@ -6,7 +6,7 @@ import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias, TypedDict, cast
 
 import typer
 
@@ -165,6 +165,33 @@ EncodingOption: TypeAlias = Annotated[
 ]
 
 
+class Reading(TypedDict, total=False):
+    """Arguments of :func:`gp4c.read_panel` besides ``missing``; those not asked for are absent."""
+
+    subject: str
+    start: str
+    stop: str
+    count: str | list[str]
+    event: str
+    time: str
+    exposure: str
+    usage: str
+    end: str
+    clock: str
+    cumulative: bool
+    since_entry: bool
+    origin: str | float | None
+    time_unit: str
+    window: tuple[float | str, float | str]
+    day_first: bool
+    sheet: str
+    table: str
+    query: str
+    delimiter: str
+    decimal: str
+    encoding: str
+
+
 @dataclass(frozen=True)
 class TableOptions:
     """How to read a table, as asked for on the command line."""
@@ -193,8 +220,8 @@ class TableOptions:
     decimal: DecimalOption = None
     encoding: EncodingOption = None
 
-    def reading(self) -> dict[str, Any]:
-        """Return the arguments of :func:`gp4c.read_panel`, without ``missing``."""
+    def reading(self) -> Reading:
+        """Return the arguments of :func:`gp4c.read_panel` that were asked for."""
         options = asdict(self)
         del options["drop_missing"]
         if self.count is not None and len(self.count) == 1:
@@ -202,7 +229,8 @@ class TableOptions:
         options["clock"] = None if self.clock is Clock.TIME else self.clock.value
         if self.window is not None:
             options["window"] = tuple(_number_or_text(time) for time in self.window)
-        return options
+        given = {name: value for name, value in options.items() if value is not None}
+        return cast(Reading, given)
 
     @property
     def missing(self) -> str:
@@ -235,10 +263,9 @@ def read_source(source: str, table: TableOptions, say: bool = True) -> PanelCoun
         if source in list_datasets():
             return _with_options(load_dataset(source), options)
         _suggest_dataset(source, list_datasets())
-    options = {name: value for name, value in options.items() if value is not None}
-    if "origin" in options:
-        options["origin"] = _origin(options["origin"])
-    file: Any = sys.stdin.buffer if source == "-" else source
+    if table.origin is not None:
+        options["origin"] = _origin(table.origin)
+    file: BinaryIO | str = sys.stdin.buffer if source == "-" else source
     panel = read_panel(file, missing=table.missing, **options)
     if say:
         for note in panel.notes:
@@ -270,12 +297,12 @@ def _suggest_dataset(source: str, known: list[str]) -> None:
         raise PanelDataError(f"there is no file {source!r}; did you mean the data set {near[0]!r}?")
 
 
-def _with_options(panel: PanelCounts, options: dict[str, Any]) -> PanelCounts:
+def _with_options(panel: PanelCounts, options: Reading) -> PanelCounts:
     """Change the window of a data set; its columns are known."""
     from gp4c.exceptions import PanelDataError
 
-    window = options.pop("window", None)
-    given = [name for name, value in options.items() if value]
+    window = options.get("window")
+    given = [name for name, value in options.items() if value and name != "window"]
     if given:
         flag = "--" + given[0].replace("_", "-")
         raise PanelDataError(f"a data set that comes with gp4c takes no {flag}")

@@ -28,13 +28,14 @@ from gp4c.data.tables.columns import (
 )
 from gp4c.data.tables.frames import Table
 from gp4c.data.tables.service import ServiceRecord, end_of_service, says_yes_or_no
+from gp4c.data.tables.times.time_columns import read_times
 from gp4c.data.tables.usage import (
     check_usage,
     on_clock_of_usage,
     recent_usage,
     warn_of_the_other_kind,
 )
-from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:

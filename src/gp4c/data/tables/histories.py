@@ -20,7 +20,8 @@ from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.build_panel import PanelFields, check_roles, split_covariates
 from gp4c.data.tables.columns import read_labels
 from gp4c.data.tables.frames import Table, table_of
-from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.data.tables.times.time_columns import read_times
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -83,16 +84,7 @@ def fields_from_events(
     check_roles(table, names)
     problems = Problems(table.locate)
     index, labels = read_labels(problems, names["subject"], table.columns[names["subject"]])
-    times, axis = read_times(
-        problems,
-        {role: table.columns[name] for role, name in names.items() if role != "subject"},
-        time_unit,
-        origin,
-        zero="start" if "start" in names else None,
-        names=names,
-        optional=("time",),
-        day_first=day_first,
-    )
+    times, axis = _read_event_times(problems, table, names, (time_unit, origin, day_first))
     problems.raise_any()
     covariates, notes = _subject_columns(table, names, index, times["time"])
     if window is None:
@@ -122,6 +114,26 @@ def fields_from_events(
         "covariates": covariates,
         "notes": (*table.notes, *axis.notes, *notes),
     }
+
+
+def _read_event_times(
+    problems: Problems,
+    table: Table,
+    names: dict[str, str],
+    options: tuple[str | None, Moment | None, bool | None],
+) -> tuple[dict[str, FloatArray], TimeAxis]:
+    """Times by role, and their axis; a row without an event time is a subject without events."""
+    time_unit, origin, day_first = options
+    return read_times(
+        problems,
+        {role: table.columns[name] for role, name in names.items() if role != "subject"},
+        time_unit,
+        origin,
+        zero="start" if "start" in names else None,
+        names=names,
+        optional=("time",),
+        day_first=day_first,
+    )
 
 
 def _subject_columns(

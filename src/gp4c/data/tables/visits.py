@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,11 +29,12 @@ from gp4c.data.tables.columns import (
     read_exposure,
     read_labels,
 )
-from gp4c.data.tables.date_texts import refuse_day_numbers
 from gp4c.data.tables.frames import Table
 from gp4c.data.tables.service import ServiceRecord, end_of_service
+from gp4c.data.tables.times.date_texts import refuse_day_numbers
+from gp4c.data.tables.times.time_columns import read_times
 from gp4c.data.tables.usage import check_usage
-from gp4c.data.timeaxis import TimeAxis, read_times
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
@@ -67,6 +69,11 @@ class _Visits:
     def before(self) -> FloatArray:
         """Time of the visit before, or the subject's entry."""
         return np.where(self.first, self.entry, np.concatenate([[np.nan], self.time[:-1]]))
+
+    @property
+    def baseline(self) -> BoolArray:
+        """Visits that close no interval: first ones, unless the subject had entered before."""
+        return np.asarray(self.first & (np.isnan(self.entry) | (self.time == self.entry)))
 
 
 def fields_from_visits(
@@ -106,8 +113,8 @@ def fields_from_visits(
     check_usage(exposure, usage, clock)
     if since_entry and isinstance(origin, int | float) and origin == 0:
         origin = None  # the default, which would be no entry at all
-    entry_column = origin if isinstance(origin, str) and origin in table.columns else None
-    extra = {"exposure": exposure, "usage": usage, "end": end, "origin": entry_column}
+    entry = origin if isinstance(origin, str) and origin in table.columns else None
+    extra = {"exposure": exposure, "usage": usage, "end": end, "origin": entry}
     exposure = exposure if usage is None else usage
     roles = {**names, **{role: name for role, name in extra.items() if name is not None}}
     check_roles(table, roles)
@@ -117,45 +124,27 @@ def fields_from_visits(
     problems = Problems(table.locate)
     visits, axis = _read_visits(problems, table, roles, origin, (time_unit, sort, day_first))
     notes += visits.notes
-    baseline = visits.first & (np.isnan(visits.entry) | (visits.time == visits.entry))
-    if cumulative:
-        totals, _ = _read_counts(problems, table, names["count"], visits, np.zeros_like(baseline))
-        _check_order(problems, visits, axis, totals)
-        count, uncounted = _increments(problems, visits, totals), np.zeros_like(baseline)
-    else:  # a missing count is no problem at a baseline visit or if it is a gap
-        optional = baseline | (missing == "drop")
-        count, uncounted = _read_counts(problems, table, names["count"], visits, optional)
-        _check_order(problems, visits, axis, count)
-        _check_baseline(problems, visits, np.where(baseline, count, 0), axis, table)
-    kept = ~baseline & ~uncounted
+    counts = _from_totals if cumulative else partial(_since_last_visit, drop=missing == "drop")
+    count, uncounted = counts(problems, table, names["count"], visits, axis)
+    kept = ~visits.baseline & ~uncounted
     weight = None
     if exposure is not None:
-        column = table.columns[exposure].iloc[visits.rows].reset_index(drop=True)
-        weight = _read_exposure(problems, exposure, column, visits, (count, kept))
+        weight = _read_exposure(problems, table, exposure, visits, (count, kept))
     problems.raise_any()
     if not kept.any():
         raise PanelDataError("no visit closes an interval with a count; nothing is left")
-    record = None
+    left_out = _left_out(visits, uncounted & ~visits.baseline, kept)
+    record = _entries(visits, axis) if since_entry else None
     if since_entry:
-        record = _entries(visits, axis)
         visits, axis = _since_entry(visits, axis)
     arrays = RowArrays(
-        start=visits.before[kept],
-        stop=visits.time[kept],
-        count=count[kept],
+        start=visits.before[kept], stop=visits.time[kept], count=count[kept],
         exposure=None if weight is None else weight[kept],
-    )
+    )  # fmt: skip
     return assemble(
-        table.take(visits.rows[kept]),
-        roles,
-        (visits.index[kept], visits.labels, None),
-        arrays,
-        (axis, window),
-        (*notes, *_left_out(visits, uncounted & ~baseline, kept)),
-        visits.end,
-        clock,
-        record,
-    )
+        table.take(visits.rows[kept]), roles, (visits.index[kept], visits.labels, None), arrays,
+        (axis, window), (*notes, *left_out), visits.end, clock, record,
+    )  # fmt: skip
 
 
 def _read_visits(
@@ -195,10 +184,8 @@ def _read_visits(
     ordered = index[rows]
     first = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     if "origin" in roles:
-        entry = times["origin"][rows]
-        _check_constant(
-            problems, roles["origin"], table.columns[roles["origin"]], rows, first, entry
-        )
+        name, entry = roles["origin"], times["origin"][rows]
+        _check_constant(problems, name, table.columns[name], rows, first, entry)
     else:
         entry = np.full(len(rows), np.nan if origin is None else _finite(axis.number(origin)))
     end = None
@@ -286,6 +273,27 @@ def _without_missing_totals(
     return table.take(np.flatnonzero(~empty)), (note,)
 
 
+def _from_totals(
+    problems: Problems, table: Table, name: str, visits: _Visits, axis: TimeAxis
+) -> tuple[IntArray, BoolArray]:
+    """Counts since the visit before, from totals, of which none may be missing."""
+    nowhere = np.zeros(len(visits.rows), dtype=bool)
+    totals, _ = _read_counts(problems, table, name, visits, nowhere)
+    _check_order(problems, visits, axis, totals)
+    return _increments(problems, visits, totals), nowhere
+
+
+def _since_last_visit(
+    problems: Problems, table: Table, name: str, visits: _Visits, axis: TimeAxis, *, drop: bool
+) -> tuple[IntArray, BoolArray]:
+    """Counts as they stand; one may be missing at a baseline visit, or anywhere if it is a gap."""
+    baseline = visits.baseline
+    count, uncounted = _read_counts(problems, table, name, visits, baseline | drop)
+    _check_order(problems, visits, axis, count)
+    _check_baseline(problems, visits, np.where(baseline, count, 0), axis, table)
+    return count, uncounted
+
+
 def _read_counts(
     problems: Problems, table: Table, name: str, visits: _Visits, optional: BoolArray
 ) -> tuple[IntArray, BoolArray]:
@@ -301,13 +309,14 @@ def _read_counts(
 
 def _read_exposure(
     problems: Problems,
+    table: Table,
     name: str,
-    column: pd.Series[Any],
     visits: _Visits,
     counted: tuple[IntArray, BoolArray],
 ) -> FloatArray:
     """Exposures in the order of the visits; those of visits that are left out do not matter."""
     count, kept = counted
+    column = table.columns[name].iloc[visits.rows].reset_index(drop=True)
     if not kept.all():
         column = column.astype(object).where(kept, 1.0)
     by_visit = problems.relocated(visits.rows)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from gp4c.data.checks import few_digits
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.base import average_exposure
 from gp4c.estimators.forecasts.continuation import Continuation, own_way
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.estimators.interfaces.fitted_state import average_exposure
 from gp4c.plain import odds, per
 from gp4c.posterior.draws import HOLD, PRIOR, TREND
 

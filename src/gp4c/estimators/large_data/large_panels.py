@@ -26,8 +26,8 @@ from gp4c.model.laws import CountLaw, SubjectEffect
 from gp4c.model.observed_cells import panel_rows
 
 if TYPE_CHECKING:
-    from gp4c.estimators.base import Compression
     from gp4c.estimators.gp_base import GaussianProcessModel
+    from gp4c.estimators.interfaces.fitted_state import Compression
 
 #: rows with several events up to which they are fitted as they are, without effects of subjects
 #: and with: fits of these sizes take about 3 s

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 
     from gp4c.data.events import RecurrentEvents
     from gp4c.data.tables.sources import Source
-    from gp4c.estimators.base import Compression
     from gp4c.estimators.gp_base import GaussianProcessModel
+    from gp4c.estimators.interfaces.fitted_state import Compression
 
 #: cells and owners up to which they are fitted as they are; more are expanded at the mode first
 MOST_CELLS = 15_000
@@ -195,11 +195,12 @@ def _check_supported(model: GaussianProcessModel, events: RecurrentEvents | None
     """Say what does not work on sums, and what does."""
     if events is not None:
         raise ValueError("events= goes with a PanelCounts in memory, and without client=")
-    if model.get_params().get("count_term") is not None:
+    parameters = model.get_params()
+    if parameters.get("count_term") is not None:
         raise ValueError("count_term needs the rows in memory; leave it at None")
-    for name in unsupported(model):
+    for name in unsupported(parameters):
         raise ValueError(
-            f"{name}={getattr(model, name)!r} needs the rows themselves; with data of this size "
+            f"{name}={parameters[name]!r} needs the rows themselves; with data of this size "
             f"use {name}={SUPPORTED[name]!r}, or fit a sample of subjects"
         )
 

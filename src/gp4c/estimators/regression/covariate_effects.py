@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.data.checks import check_choice
 from gp4c.data.formulas.covariate_rows import design_rows
 from gp4c.data.formulas.formula import FormulaDesign
 from gp4c.estimators.inputs import check_level
@@ -123,9 +124,7 @@ class CovariateEffects:
             "model": self.covariance,
             "jackknife": self.jackknife_covariance,
         }
-        if errors not in ("auto", *covariances):
-            known = ", ".join(map(repr, ("auto", *covariances)))
-            raise ValueError(f"errors must be one of {known}, not {errors!r}")
+        check_choice("errors", errors, ("auto", *covariances))
         few = errors == "auto" and len(self.subject_design) < FEW
         name = errors if errors != "auto" else "jackknife" if few else "robust"
         degrees = float(max(len(self.subject_design) - len(self.beta) - 1, 1)) if few else np.inf

@@ -126,7 +126,7 @@ class CovariateTables(PanelEstimator):
         return None if known is None else design_rows(known.design, panel)
 
     def _effects(self) -> CovariateEffects | None:
-        return getattr(self, "coefficients_", None)
+        return self.coefficients_
 
     def _adjusted(self, panel: PanelCounts) -> PanelCounts:
         """The panel with the covariates' effects in its exposure."""

@@ -37,15 +37,16 @@ class _OfType:
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
-        self.default = getattr(owner.__mro__[1], name, None)
-        self.known = hasattr(owner.__mro__[1], name)
+        self.base = owner.__mro__[1]
 
     def __get__(self, model: TypedCurves | None, owner: type) -> Any:
         if model is not None and model.event_types_:
             model._refuse(self.name)
-        if not self.known:
-            raise AttributeError(f"{owner.__name__!r} object has no attribute {self.name!r}")
-        return self.default
+        try:
+            return getattr(self.base, self.name)
+        except AttributeError:
+            lacking = f"{owner.__name__!r} object has no attribute {self.name!r}"
+            raise AttributeError(lacking) from None
 
 
 class TypedCurves(CovariateModel):

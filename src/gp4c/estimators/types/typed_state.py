@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gp4c.data.events import RecurrentEvents
 from gp4c.exceptions import PanelDataError
@@ -13,6 +16,15 @@ from gp4c.posterior.summed.summed_curves import SummedCurves
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
     from gp4c.estimators.types.typed_answers import TypedCurves
+
+
+class _Kept(TypedDict):
+    """What a checked state with types holds besides the rest."""
+
+    event_types_: tuple[str, ...]
+    loadings_: NDArray[np.float64]
+    type_models_: Mapping[str, Mapping[str, object]]
+
 
 _OWN = ("event_types_", "type_models_", "loadings_", "log_evidence_gain_")
 
@@ -51,7 +63,7 @@ def refuse_with_types(events: RecurrentEvents | None, client: object) -> None:
         raise PanelDataError(f"{given} does not go with a panel that has event types")
 
 
-def typed_state(model: TypedCurves, state: dict[str, Any]) -> dict[str, Any]:
+def typed_state(model: TypedCurves, state: Mapping[str, object]) -> dict[str, object]:
     """Fitted attributes for a file: the states of the types, whose draws are in the posterior."""
     each = {
         name: {key: value for key, value in one._state().items() if key != "posterior_"}
@@ -78,12 +90,13 @@ def typed_checks(
     return {**TYPED, "type_models_": check_types}
 
 
-def restored(model: TypedCurves, state: Mapping[str, Any]) -> dict[str, Any]:
+def restored(model: TypedCurves, state: Mapping[str, object]) -> dict[str, object]:
     """The attributes of a state from a file: each type is a model again, with its own draws."""
     posterior = state["posterior_"]
     assert isinstance(posterior, SummedCurves)
-    names, size = state["event_types_"], posterior.who.shape[1]
-    if len(names) != len(posterior.parts) or state["loadings_"].shape[1] != size:
+    kept = cast(_Kept, state)
+    names, size = kept["event_types_"], posterior.who.shape[1]
+    if len(names) != len(posterior.parts) or kept["loadings_"].shape[1] != size:
         raise ValueError("its types and their draws do not fit together")
     for row, part in zip(posterior.who, posterior.parts, strict=True):
         if not 0 <= row.min() <= row.max() < part.size:
@@ -91,6 +104,6 @@ def restored(model: TypedCurves, state: Mapping[str, Any]) -> dict[str, Any]:
     types = {}
     for name, part in zip(names, posterior.parts, strict=True):
         one = type(model)(**model.get_params())
-        one._set_state({**state["type_models_"][name], "posterior_": part})
+        one._set_state({**kept["type_models_"][name], "posterior_": part})
         types[name] = one
     return {**state, "type_models_": types}

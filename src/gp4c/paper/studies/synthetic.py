@@ -90,13 +90,17 @@ def judge(
     name: str, make: Callable[[], PanelEstimator], data: SyntheticTrial, train: PanelCounts
 ) -> Record:
     """Fit one estimator to these training subjects, score the test half, compare the curves."""
+    import gp4c
+    from gp4c.estimators.gp_base import GaussianProcessModel
+
     model = make()
     source = data.train_events(train.subjects) if name == "GP3" else train
     found = fit_record(model, source)
     found |= score_record(model, data.test) | curve_record(model, data.truth, WINDOW)
-    for scale in ("length_scale", "bandwidth"):
-        if hasattr(model, f"{scale}_"):
-            found[scale] = float(getattr(model, f"{scale}_"))
+    if isinstance(model, GaussianProcessModel):
+        found["length_scale"] = float(model.length_scale_)
+    elif isinstance(model, gp4c.LocalEM):
+        found["bandwidth"] = float(model.bandwidth_)
     if name == "default":
         found["effect"] = model.effect_
     return found

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.base import Numbers, average_exposure
+from gp4c.estimators.base import Numbers
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.estimators.interfaces.fitted_state import average_exposure
 from gp4c.exceptions import NoIntensityError, NotFittedError
 from gp4c.plain import per, singular
 from gp4c.threads import one_blas_thread

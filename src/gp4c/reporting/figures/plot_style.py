@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -217,6 +218,17 @@ def save_figure(
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
         figure.savefig(temporary, dpi=dpi, metadata=undated.get(temporary.suffix))
+
+
+def png_of(draw: Callable[[Axes], object], size: tuple[float, float], dpi: int = 150) -> bytes:
+    """A drawing as the content of a PNG file."""
+    from matplotlib.figure import Figure
+
+    figure, file = Figure(figsize=size, layout="constrained"), io.BytesIO()
+    with without_drawing_warnings():
+        draw(figure.add_subplot())
+        figure.savefig(file, format="png", dpi=dpi)
+    return file.getvalue()
 
 
 @contextmanager

@@ -68,8 +68,7 @@ def plot_model(
     """
     kinds = {"intensity": plot_intensity, "cumulative": plot_cumulative}
     chosen = what or ("cumulative" if model.is_step else "intensity")
-    if chosen not in (*kinds, "history"):
-        raise ValueError(f"what must be one of {', '.join(kinds)}, history, not {what!r}")
+    check_choice("what", chosen, (*kinds, "history"))
     model._check_fitted()
     if chosen not in kinds:
         return plot_history(model, ax)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 from gp4c.reporting.figures.curves import curves_of
-from gp4c.reporting.figures.plot_style import SIZE, without_drawing_warnings
+from gp4c.reporting.figures.plot_style import SIZE, png_of
 from gp4c.reporting.page.report_figures import Figure, curve_figure
 from gp4c.reporting.page.report_page import picture, plot, table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from gp4c.estimators.base import PanelEstimator
 
 
@@ -39,14 +36,4 @@ def component_section(
             yield table("", (), [[quantity, words] for _, quantity, words, _ in model.facts()])
         for title, draw in model.own_plots().items():
             words = f"{whose}{title[:1].upper()}{title[1:]}."
-            yield picture(_png(draw), words, escape(words))
-
-
-def _png(draw: Callable[[Axes], Axes]) -> bytes:
-    from matplotlib.figure import Figure as Drawing
-
-    figure, file = Drawing(figsize=SIZE, layout="constrained"), io.BytesIO()
-    draw(figure.add_subplot())
-    with without_drawing_warnings():
-        figure.savefig(file, format="png", dpi=150)
-    return file.getvalue()
+            yield picture(png_of(draw, SIZE), words, escape(words))

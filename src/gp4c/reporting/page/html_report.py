@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -506,17 +505,10 @@ def _window_words(start: float, stop: float, axis: TimeAxis) -> str:
 
 def panel_png(panel: PanelCounts) -> bytes:
     """The picture of a panel, as PNG."""
-    from matplotlib.figure import Figure
-
     from gp4c.reporting.figures.panel_picture import figure_size, plot_panel
-    from gp4c.reporting.figures.plot_style import without_drawing_warnings
+    from gp4c.reporting.figures.plot_style import png_of
 
-    drawing = Figure(figsize=figure_size(panel), layout="constrained")
-    plot_panel(panel, drawing.subplots())
-    buffer = io.BytesIO()
-    with without_drawing_warnings():
-        drawing.savefig(buffer, format="png", dpi=130)
-    return buffer.getvalue()
+    return png_of(partial(plot_panel, panel), figure_size(panel), dpi=130)
 
 
 def _group(panel: PanelCounts, by: str, name: str) -> PanelCounts:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gp4c.reporting.figures.fleets.unit_plots import plot_funnel
-from gp4c.reporting.figures.plot_style import SIZE, without_drawing_warnings
+from gp4c.reporting.figures.plot_style import SIZE, png_of
 from gp4c.reporting.page.report_page import paragraph, picture, table
 from gp4c.reporting.publication.result_tables import ranking_table
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from gp4c.estimators.base import PanelEstimator
 
 #: units in the table
@@ -36,18 +34,8 @@ def units_section(
         yield table(title, shown.columns, shown.rows)
         yield paragraph("An effect of 2 means twice the events of an average unit.")
         yield picture(
-            _funnel(model, ranking), "Events over expected events of each unit.",
+            png_of(partial(plot_funnel, model, ranking), SIZE),
+            "Events over expected events of each unit.",
             "Each unit's events over those expected of an average one. Units that are all alike "
             "would lie between the lines.",
         )  # fmt: skip
-
-
-def _funnel(model: PanelEstimator, ranking: pd.DataFrame) -> bytes:
-    """The funnel plot as a PNG file."""
-    from matplotlib.figure import Figure
-
-    figure, file = Figure(figsize=SIZE, layout="constrained"), io.BytesIO()
-    plot_funnel(model, ranking, figure.add_subplot())
-    with without_drawing_warnings():
-        figure.savefig(file, format="png", dpi=150)
-    return file.getvalue()

@@ -240,7 +240,7 @@ def test_errors_are_those_of_shares():
         ({"strata": [1.0] * 101}, "strata must be 1 to 100 relative rates"),
         ({"strata": [1.0] * 6, "n_per_arm": 10}, "at least 2 subjects per stratum"),
         ({"jitter": 2.0}, "jitter must be"),
-        ({"test": "trend"}, "test must be 'level' or 'curve' or 'any'; found 'trend'"),
+        ({"test": "trend"}, "test must be 'level', 'curve' or 'any'; found 'trend'"),
         ({"alpha": 1.0}, "alpha must be between 0 and 1"),
         ({"target": 0.01}, "target must be above alpha"),
         ({"n_per_arm": 1}, "n_per_arm must be a whole number from 2"),

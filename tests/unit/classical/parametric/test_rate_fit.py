@@ -274,6 +274,6 @@ def test_diagnostics_use_the_law():
 
 
 def test_wrong_bursts():
-    with pytest.raises(ValueError, match="bursts must be one of False, True, not 'auto'"):
+    with pytest.raises(ValueError, match="bursts must be False or True; found 'auto'"):
         HomogeneousPoisson(bursts="auto").fit(toy())
     assert repr(HomogeneousPoisson(bursts=True)) == "HomogeneousPoisson(bursts=True)"

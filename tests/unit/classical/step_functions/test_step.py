@@ -305,8 +305,8 @@ def test_a_short_run_warns_with_the_remedy():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (NPMLE(effect="weight"), "effect must be one of None, 'gamma'"),
-        (NPMLE(method="bfgs"), "method must be one of 'newton', 'icm', 'em'"),
+        (NPMLE(effect="weight"), "effect must be None or 'gamma'"),
+        (NPMLE(method="bfgs"), "method must be 'newton', 'icm' or 'em'"),
         (NPMLE(effect="gamma", method="em"), "needs method='newton'"),
         (NPMLE(tol=0.0), "tol must be a positive number"),
         (NPMLE(max_iter=-1), "max_iter must be a positive number"),

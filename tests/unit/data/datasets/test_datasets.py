@@ -151,7 +151,7 @@ def test_follow_up_has_no_gaps_and_starts_at_zero():
     ("arguments", "message"),
     [
         (("blader", {}), "no data set 'blader'; .* did you mean 'bladder'"),
-        (("skin", {"event": "melanoma"}), "event must be 'all' or 'basal' or 'squamous'"),
+        (("skin", {"event": "melanoma"}), "event must be 'all', 'basal' or 'squamous'"),
         (("skin", {"unit": "weeks"}), "unit must be 'days' or 'paper'; found 'weeks'"),
         (("bladder", {"unit": "paper"}), "unit is for the skin sets; found 'paper'"),
         (("nausea", {"event": "all"}), "event is for the skin sets"),

@@ -63,7 +63,7 @@ def test_a_model_is_drawn_as_what_it_has(smooth, stepwise):
     assert plots.plot_model(smooth, axes()).get_ylabel() == "events per month"
     assert plots.plot_model(stepwise, axes()).get_ylabel() == "mean number of events"
     assert plots.plot_model(smooth, axes(), what="history").get_xlabel() == "step"
-    with pytest.raises(ValueError, match="what must be one of"):
+    with pytest.raises(ValueError, match="what must be 'intensity', 'cumulative' or 'history'"):
         plots.plot_model(smooth, what="everything")
 
 

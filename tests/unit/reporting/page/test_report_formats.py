@@ -99,7 +99,7 @@ def test_a_page_is_read_as_blocks():
 
 
 def test_an_unknown_format_lists_the_known_ones(report, tmp_path):
-    with pytest.raises(PanelDataError, match="'html' or 'docx' or 'pdf'; found 'odt'"):
+    with pytest.raises(PanelDataError, match="'html', 'docx' or 'pdf'; found 'odt'"):
         report.save(tmp_path / "report.odt")
     assert list(tmp_path.iterdir()) == []
 

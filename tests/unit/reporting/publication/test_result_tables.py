@@ -109,7 +109,7 @@ def test_effects_of_covariates_have_p_values(visits):
 def test_what_a_model_has_no_table_of_is_said(default):
     with pytest.raises(PanelDataError, match="without a formula"):
         default.table("effects")
-    with pytest.raises(PanelDataError, match="'estimates' or 'effects' or 'curve'; found 'x'"):
+    with pytest.raises(PanelDataError, match="'estimates', 'effects' or 'curve'; found 'x'"):
         default.table("x")
 
 

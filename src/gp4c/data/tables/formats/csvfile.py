@@ -8,6 +8,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -172,21 +173,7 @@ def _parse(
             unequal.append(True)
         return "skip"
 
-    def read(types: Mapping[str, pa.DataType], **options: int) -> dict[str, Column]:
-        from pyarrow import csv as arrow
-
-        names = arrow.ReadOptions(column_names=header, skip_rows_after_names=1, **options)
-        layout = arrow.ParseOptions(
-            delimiter=delimiter, newlines_in_values=True, invalid_row_handler=note_and_skip
-        )
-        cells = arrow.ConvertOptions(
-            column_types=types,
-            null_values=list(MISSING_TEXT),
-            strings_can_be_null=True,
-            decimal_point="." if decimal == delimiter else decimal,
-        )
-        return _columns(arrow.read_csv(pa.BufferReader(data), names, layout, cells))
-
+    read = partial(_read_arrow, data, header, layout, note_and_skip)
     text = pa.string()
     try:
         columns = read({} if label is None else {label: text})
@@ -203,6 +190,32 @@ def _parse(
         elif not guessed or decimal != ".":
             columns[name] = _as_numbers(column, decimal)
     return bool(unequal), columns
+
+
+def _read_arrow(
+    data: bytes,
+    header: list[str],
+    layout: Layout,
+    unequal_row: Callable[[InvalidRow], str],
+    types: Mapping[str, pa.DataType],
+    **options: int,
+) -> dict[str, Column]:
+    """Columns as Arrow reads them; those without a type get the one that it guesses."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow
+
+    delimiter, decimal = layout.delimiter, layout.decimal
+    names = arrow.ReadOptions(column_names=header, skip_rows_after_names=1, **options)
+    cells = arrow.ConvertOptions(
+        column_types=types,
+        null_values=list(MISSING_TEXT),
+        strings_can_be_null=True,
+        decimal_point="." if decimal == delimiter else decimal,
+    )
+    rows = arrow.ParseOptions(
+        delimiter=delimiter, newlines_in_values=True, invalid_row_handler=unequal_row
+    )
+    return _columns(arrow.read_csv(pa.BufferReader(data), names, rows, cells))
 
 
 def _has_codes(data: bytes, delimiter: str) -> bool:

@@ -9,7 +9,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import ClassVar
 
-from gp4c.data.checks import unknown_name
+from gp4c.data.checks import alternatives, unknown_name
 from gp4c.data.tables.formats.content import TableFile
 from gp4c.data.tables.frames import Table
 from gp4c.exceptions import MissingExtraError, PanelDataError
@@ -106,7 +106,7 @@ def read_file(file: TableFile, choice: Choice, label_column: LabelColumn) -> Tab
             fitting = [one.title for one in readable if name in one.takes]
             raise PanelDataError(
                 f"{file.shown} is {kind.title}, which takes no {name}=...; "
-                f"that is for {_listed(fitting)}"
+                f"that is for {alternatives(fitting)}"
             )
     return kind.read(file, choice, label_column)
 
@@ -142,10 +142,6 @@ def missing_package(kind: str, package: str, extra: str = "files") -> MissingExt
     return MissingExtraError(
         f"{kind} cannot be read without the package {package}: pip install 'gp4c[{extra}]'"
     )
-
-
-def _listed(titles: list[str]) -> str:
-    return " or ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
 
 
 def _define_all() -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.gp_base import BAND_DRAWS, BAND_POINTS, GaussianProcessModel
+from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.inputs import check_band, check_level
+from gp4c.estimators.interfaces.posterior_curves import BAND_DRAWS, BAND_POINTS
 from gp4c.estimators.regression.factors.calendar import own_phases, phase_at
 from gp4c.estimators.regression.factors.changing_effects import (
     ConstantRatioTest,

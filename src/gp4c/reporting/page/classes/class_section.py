@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from gp4c.estimators.mixtures.classes.gp4c_classes import GP4CClasses
 from gp4c.reporting.figures.panel_picture import figure_size
-from gp4c.reporting.figures.plot_style import without_drawing_warnings
+from gp4c.reporting.figures.plot_style import png_of
 from gp4c.reporting.page.classes.class_plots import plot_class_panel
 from gp4c.reporting.page.classes.class_rows import class_rows
 from gp4c.reporting.page.report_page import paragraph, picture, table
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
@@ -47,17 +44,7 @@ def _pictures(model: GP4CClasses, panel: PanelCounts | None) -> Iterator[str]:
     """The panel sorted by class; the model's own plots stand in another section."""
     if panel is not None and set(panel.subjects.tolist()) == set(model.subjects_.tolist()):
         yield picture(
-            _png(partial(plot_class_panel, model, panel), figure_size(panel)),
+            png_of(partial(plot_class_panel, model, panel), figure_size(panel)),
             "The panel, subjects sorted by class.",
             "One row per subject, sorted by class, the surest of each class first.",
         )  # fmt: skip
-
-
-def _png(draw: Callable[[Axes], Axes], size: tuple[float, float]) -> bytes:
-    from matplotlib.figure import Figure
-
-    figure, file = Figure(figsize=size, layout="constrained"), io.BytesIO()
-    draw(figure.add_subplot())
-    with without_drawing_warnings():
-        figure.savefig(file, format="png", dpi=150)
-    return file.getvalue()

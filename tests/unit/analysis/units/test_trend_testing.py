@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import gp4c
 from classical_panels import panel_of
-from gp4c.analysis.trend_testing import LAPLACE, MILITARY, POISSON, UNITS, row_scores
+from gp4c.analysis.units.trend_testing import LAPLACE, MILITARY, POISSON, UNITS, row_scores
 from gp4c.classical.parametric.rate_curves import LogLinearCurve, PowerCurve
 from gp4c.exceptions import PanelDataError
 

@@ -1,0 +1,1 @@
+"""Columns of times: numbers, dates in any form, durations."""

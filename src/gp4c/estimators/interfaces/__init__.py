@@ -1,0 +1,1 @@
+"""What a fitted model answers, one interface in each module."""
