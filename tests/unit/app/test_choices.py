@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import gp4c
-from gp4c.app.choices import Analysis, Choices, Reading, Source, formula_of, quoted
+from gp4c.app.choices import Analysis, Choices, Grouping, Reading, Source, formula_of, quoted
 from gp4c.app.fit_job import FitJob
 from gp4c.app.messages import Written
+
+RUN = [sys.executable, "-c", "from gp4c.cli import main; main()"]
 
 
 def write_table(path, seed=3):
@@ -62,11 +64,10 @@ def test_the_script_gives_the_same_numbers(done):
 
 def test_the_command_lines_give_the_same_files(done):
     folder, analysis, _ = done
-    run = [sys.executable, "-c", "from gp4c.cli import main; main()"]
     for command in analysis.commands():
         words = shlex.split(command)
         assert words[0] == "gp4c"
-        subprocess.run([*run, *words[1:]], cwd=folder, check=True, capture_output=True)
+        subprocess.run([*RUN, *words[1:]], cwd=folder, check=True, capture_output=True)
     for name in ("curves.csv", "effects.csv", "summary.txt"):
         ours = (folder / "page" / name).read_text(encoding="utf-8")
         assert (folder / "results" / name).read_text(encoding="utf-8") == ours
@@ -77,6 +78,63 @@ def test_the_command_lines_give_the_same_files(done):
         (folder / name / "report.html").read_text(encoding="utf-8") for name in ("page", "results")
     )
     # the pages differ in how they say they were made, and in nothing else
+    assert ours.split('id="reproduce"')[0] == theirs.split('id="reproduce"')[0]
+
+
+def write_fleet(path):
+    """Machines with hours run, some retired, on two sites and in three shops."""
+    panel, _ = gp4c.simulate_panel(1.5, n_subjects=12, window=(0.0, 6.0), random_state=4)
+    frame = panel.to_frame()
+    machine = frame["subject"].astype(int)
+    frame["hours"] = 10.0 * (frame["stop"] - frame["start"]) * (1 + machine % 3)
+    frame["retired"] = np.where(machine % 4 == 0, "yes", "no")
+    frame["site"], frame["shop"] = 1 + machine % 2, "shop " + ((machine - 1) // 4).astype(str)
+    frame["leaks"] = frame["count"] // 2
+    frame["breaks"] = frame["count"] - frame["leaks"]
+    frame.drop(columns="exposure", errors="ignore").to_csv(path, index=False)
+
+
+FLEET = Analysis(
+    Source("fleet.csv"), Reading(usage="hours", end="retired", time_unit="months"),
+    Choices(
+        by="site", effect="gamma", bursts="no", trend="loglinear",
+        grouping=Grouping(test="curve", reference=2, strata="shop"),
+    ),
+)  # fmt: skip
+TYPES = Analysis(
+    Source("fleet.csv"), Reading(count=("leaks", "breaks"), usage="hours"),
+    Choices(by="site", effect="none", bursts="no"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("chosen", "tables"),
+    [(FLEET, ("curves.csv", "summary.txt")), (TYPES, ("curves.csv", "summary.txt"))],
+    ids=["fleet", "types"],
+)
+def test_usage_comparisons_and_types_are_carried_by_the_code(tmp_path, chosen, tables):
+    write_fleet(tmp_path / "fleet.csv")
+    source = Source("fleet.csv", str(tmp_path / "fleet.csv"))
+    analysis = Analysis(source, chosen.reading, chosen.choices)
+    page = tmp_path / "page"
+    page.mkdir()
+    FitJob(analysis, str(page)).run(lambda message: None)
+    fit = shlex.split(analysis.commands()[1])
+    subprocess.run([*RUN, *fit[1:]], cwd=tmp_path, check=True, capture_output=True)
+    for name in tables:
+        ours = (page / name).read_text(encoding="utf-8")
+        assert (tmp_path / "results" / name).read_text(encoding="utf-8") == ours
+    (tmp_path / "analysis.py").write_text(analysis.script(), encoding="utf-8")
+    script = subprocess.run(
+        [sys.executable, "analysis.py"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert (page / "comparison.txt").read_text(encoding="utf-8").strip() in script.stdout
+    report = shlex.split(analysis.commands()[0])
+    subprocess.run([*RUN, *report[1:]], cwd=tmp_path, check=True, capture_output=True)
+    ours, theirs = (
+        (tmp_path / name / "report.html").read_text(encoding="utf-8")
+        for name in ("page", "results")
+    )
     assert ours.split('id="reproduce"')[0] == theirs.split('id="reproduce"')[0]
 
 
@@ -112,6 +170,40 @@ def test_choices_become_arguments_and_options():
     assert Reading(day_first=False).arguments() == {"day_first": False}
     assert Reading(origin="2.5").arguments()["origin"] == 2.5
     assert Reading(origin="2024-01-31").arguments()["origin"] == "2024-01-31"
+
+
+def test_columns_of_fleets_and_types_become_options():
+    reading = Reading(count=("leaks", "breaks"), usage="hours run", end="retired", clock="usage")
+    assert reading.options() == [
+        "--count", "leaks", "--count", "breaks", "--usage", "hours run", "--end", "retired",
+        "--clock", "usage",
+    ]  # fmt: skip
+    assert reading.arguments()["count"] == ("leaks", "breaks")
+    assert reading.has_types
+    assert Reading(event="kind").has_types
+    assert not Reading(count="leaks").has_types
+
+
+def test_the_model_and_the_comparison_become_options():
+    choices = Choices(
+        by="arm", effect="none", bursts="yes", trend="auto", season="12",
+        grouping=Grouping("any", 2.0, "centre", "block", "clinic"),
+    )  # fmt: skip
+    assert choices.arguments() == {
+        "effect": None, "bursts": True, "trend": "auto", "season": 12.0, "random_state": 0,
+    }  # fmt: skip
+    fit = ["--effect", "none", "--bursts", "yes", "--trend", "auto", "--season", "12"]
+    grouped = ["--test", "any", "--reference", "2.0", "--strata", "centre", "--blocks", "block",
+               "--cluster", "clinic"]  # fmt: skip
+    assert choices.options() == ["--by", "arm", *grouped, *fit]
+    assert choices.options(compares=False) == ["--by", "arm", *fit]
+    assert choices.options(compares=False, by=False) == fit
+
+
+def test_nothing_is_compared_without_groups():
+    choices = Choices(grouping=Grouping(strata="centre"))
+    assert choices.options() == []
+    assert "compare" not in Analysis(Source("bladder"), choices=choices).script()
 
 
 @pytest.mark.parametrize(
