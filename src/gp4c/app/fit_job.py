@@ -106,16 +106,18 @@ def write_files(analysis: Analysis, report: Report, page: str, folder: Path) -> 
 
 
 def _fit_writers(report: Report) -> dict[str, Writer]:
-    """The files of ``gp4c fit --out``."""
+    """The files of ``gp4c fit --out``, which has the groups in natural order."""
+    from gp4c.data.ordering import natural_key
     from gp4c.reporting.fit_result import FitResult, FittedGroup
 
     found, by = report.single, None if report.joint else report.by
     if found is None:
         fitted = [FittedGroup(None, report.panel, report.joint or report.first)]
     else:
+        codes = {name: k for k, name in enumerate(found.groups)}
         fitted = [
-            FittedGroup(str(name), found.panel[found.codes == k], found.models[name])
-            for k, name in enumerate(found.groups)
+            FittedGroup(str(name), found.panel[found.codes == codes[name]], found.models[name])
+            for name in sorted(found.groups, key=natural_key)
         ]
     seed = report.seed or 0
     return FitResult(fitted, by, report.level, seed, with_curves=True).writers()

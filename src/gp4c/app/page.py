@@ -29,13 +29,13 @@ DATES = {"": "automatic", "day": "day first", "month": "month first"}
 #: fields about the file itself, with an example
 FORMAT_FIELDS = {
     "delimiter": ";", "decimal": ",", "encoding": "latin-1", "sheet": "visits", "table": "visits",
-    "query": "SELECT * FROM visits",
+    "query": "SELECT ...",
 }  # fmt: skip
 _LEVELS = {"0.8": "80%", "0.9": "90%", "0.95": "95%", "0.99": "99%"}
 #: what the permutation test may look for
 _TESTS = {
-    "level": "more or fewer events", "curve": "other mean numbers on the way",
-    "trend": "a trend over ordered groups", "any": "any difference",
+    "level": "more or fewer", "curve": "different curves", "trend": "a trend",
+    "any": "any difference",
 }  # fmt: skip
 _DECIDED = "the data decide"
 _EFFECTS = {"auto": _DECIDED, "gamma": "yes", "none": "no"}
@@ -162,10 +162,10 @@ def _rare_columns() -> ui.Tag:
             ui.input_checkbox("by_usage", "Draw curves over usage instead of time"),
             class_="only-usage",
         ),
-        _hint("Usage is hours run or km driven in each interval; rates are then per unit of it."),
+        _hint("Usage: hours run or km driven in the interval. Rates are then per hour or km."),
         _column("event"),
         ui.div(
-            ui.input_checkbox_group("counts", "or a column of counts for each type:", {}),
+            ui.input_checkbox_group("counts", "Or one column of counts for each type", {}),
             class_="adjust",
         ),
     )
@@ -192,8 +192,9 @@ def _time_fields() -> ui.Tag:
 def _format_fields() -> ui.Tag:
     return ui.tags.details(
         ui.tags.summary("Format of the file"),
+        _hint("Found by itself where a field is empty."),
         *[
-            _field(ui.input_text(name, FIELDS[name], placeholder=f"automatic; e.g. {example}"))
+            _field(ui.input_text(name, FIELDS[name], placeholder=f"e.g. {example}"))
             for name, example in FORMAT_FIELDS.items()
         ],
     )
@@ -221,7 +222,7 @@ def _group_fields() -> ui.Tag:
         _field(ui.input_select("reference", "Compare with", {"": "the first group"})),
         _field(ui.input_select("test", "Test for", _TESTS)),
         *divisions,
-        _hint("Within strata and blocks the test permutes; centres get a random effect each."),
+        _hint("The test permutes within strata and blocks. Each centre gets a random effect."),
         class_="only-groups",
     )
 
@@ -231,7 +232,8 @@ def _model_fields() -> ui.Tag:
         ui.tags.summary("More options"),
         _field(ui.input_text("formula", "Own formula", placeholder="age + log(size)")),
         _field(ui.input_select("trend", "Trend", _TRENDS)),
-        _field(ui.input_text("season", "Season", placeholder="year, week or a period")),
+        _field(ui.input_text("season", "Season", placeholder="e.g. year")),
+        _hint("A season is year, week or a period in the unit of time."),
         _field(ui.input_select("effect", "Subjects differ", _EFFECTS)),
         _field(ui.input_select("bursts", "Events in bursts", _BURSTS)),
         _field(ui.input_select("level", "Level of the bands", _LEVELS, selected="0.95")),

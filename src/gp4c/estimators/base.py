@@ -214,6 +214,8 @@ class PanelEstimator:
     def score(self, panel: PanelCounts, y: None = None) -> float:
         """Log-likelihood of the counts of these subjects; higher is better.
 
+        Σ ln m!, a sum over all counts m, is left out: it is the same for every model.
+
         Examples
         --------
         >>> import gp4c
@@ -225,6 +227,8 @@ class PanelEstimator:
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Σ ln m! over the subject's counts m is left out.
 
         Examples
         --------

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.checks import few_digits, plural, shown_number
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 from gp4c.plain import per, printable
 
@@ -126,13 +127,25 @@ def panel_rows(panel: PanelCounts) -> pd.DataFrame:
 
 def panel_line(panel: PanelCounts) -> str:
     """A panel in one line."""
-    low, high = (few_digits(t) for t in panel.window)
     unit = f" {panel.time_unit}" if panel.time_unit else ""
+    dates = _dates(panel)
     return (
         f"<{type(panel).__name__}: {plural(panel.n_subjects, 'subject')}, "
         f"{plural(panel.n_intervals, 'interval')}, {plural(panel.n_events, 'event')}, "
-        f"window ({low}, {high}){unit}>"
+        + (f"{dates}>" if dates else f"window {_numbers(panel)}{unit}>")
     )
+
+
+def _numbers(panel: PanelCounts) -> str:
+    low, high = (few_digits(t) for t in panel.window)
+    return f"({low}, {high})"
+
+
+def _dates(panel: PanelCounts) -> str:
+    """The window in dates; empty if times were no dates."""
+    axis = TimeAxis(panel.time_unit, panel.time_origin)
+    first, last = (axis.date(time) for time in panel.window)
+    return "" if first is None else f"{first} to {last}"
 
 
 def joined_rows(parts: Sequence[PanelCounts]) -> tuple[pd.DataFrame, dict[str, object]]:
@@ -166,8 +179,7 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
     gaps, gapped = _gaps(panel)
     subjects = np.arange(panel.n_subjects)
     entry = panel.start[np.searchsorted(panel.subject_index, subjects)]
-    low, high = (few_digits(t) for t in panel.window)
-    zero = panel.time_origin
+    zero, dates = panel.time_origin, _dates(panel)
     time_zero = {} if zero is None else {"time 0": str(zero).removesuffix(" 00:00:00")}
     return {
         "subjects": panel.n_subjects,
@@ -180,7 +192,7 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
         "subjects with gaps": gapped,
         **_out_of_service(panel),
         "late entries": int(np.sum(entry > panel.window[0])),
-        "window": f"({low}, {high})",
+        "window": f"{dates}, {_numbers(panel)}" if dates else _numbers(panel),
         "time unit": panel.time_unit or "not stated",
         **time_zero,
     }
