@@ -82,6 +82,7 @@ class PanelEstimator:
         :mod:`gp4c.files.kinds` that a value from a file must pass.
     """
 
+    __signature__: ClassVar[inspect.Signature]
     title: ClassVar[str] = ""
     name: ClassVar[str] = ""
     method_text: ClassVar[str] = ""
@@ -255,6 +256,9 @@ class PanelEstimator:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # help and the API reference would show the arguments of __new__
+        parameters = list(inspect.signature(cls.__init__).parameters.values())
+        cls.__signature__ = inspect.Signature(parameters[1:])
         if "title" not in vars(cls):
             return
         known = ESTIMATORS.setdefault(cls.__name__, cls)

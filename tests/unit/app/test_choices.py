@@ -115,13 +115,23 @@ def run_here(command):
     assert done.exit_code == 0
 
 
-@pytest.mark.parametrize("chosen", [FLEET, TYPES], ids=["fleet", "types"])
-def test_usage_comparisons_and_types_are_carried_by_the_code(tmp_path, monkeypatch, capsys, chosen):
+@pytest.fixture
+def on_the_page(tmp_path, monkeypatch):
+    """Analyse the fleet as the page does; its files lie in `page`."""
     monkeypatch.chdir(tmp_path)
     write_fleet(tmp_path / "fleet.csv")
     (tmp_path / "page").mkdir()
-    analysis = Analysis(Source("fleet.csv", "fleet.csv"), chosen.reading, chosen.choices)
-    FitJob(analysis, "page").run(lambda message: None)
+
+    def analyse(chosen):
+        analysis = Analysis(Source("fleet.csv", "fleet.csv"), chosen.reading, chosen.choices)
+        FitJob(analysis, "page").run(lambda message: None)
+        return analysis
+
+    return analyse
+
+
+def test_usage_trend_and_comparison_are_carried_by_the_command_lines(tmp_path, on_the_page):
+    analysis = on_the_page(FLEET)
     for command in analysis.commands():
         run_here(command)
     for name in ("curves.csv", "summary.txt"):
@@ -132,10 +142,22 @@ def test_usage_comparisons_and_types_are_carried_by_the_code(tmp_path, monkeypat
         for name in ("page", "results")
     )
     assert ours.split('id="reproduce"')[0] == theirs.split('id="reproduce"')[0]
-    capsys.readouterr()
-    exec(compile(analysis.script(), "analysis.py", "exec"), {})
-    comparison = (tmp_path / "page" / "comparison.txt").read_text(encoding="utf-8")
-    assert comparison in capsys.readouterr().out
+    script = analysis.script()
+    assert "usage='hours', end='retired'" in script
+    assert "gp4c.GP4C(effect=None, bursts=False, trend='loglinear', random_state=0)" in script
+    assert "test='curve', reference=2, strata='shop', random_state=0)" in script
+
+
+def test_types_are_fitted_together_and_compared(tmp_path, on_the_page):
+    analysis = on_the_page(TYPES)
+    report, fit = analysis.commands()
+    run_here(fit)
+    ours = (tmp_path / "page" / "curves.csv").read_text(encoding="utf-8")
+    assert (tmp_path / "results" / "curves.csv").read_text(encoding="utf-8") == ours
+    assert "--by site" in report
+    assert "leaks" in (tmp_path / "page" / "types.csv").read_text(encoding="utf-8")
+    compile(analysis.script(), "script", "exec")
+    assert "gp4c.Report({'all subjects': model}, panel, comparison=found, " in analysis.script()
 
 
 def test_the_sections_come_in_the_order_of_the_report(done):

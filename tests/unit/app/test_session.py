@@ -99,7 +99,7 @@ def test_what_the_user_says_counts(tmp_path):
 
 
 def test_usage_end_of_service_and_types_are_roles(tmp_path):
-    rows = "\n".join(f"{k},{t},1,{10 * t},{'no' if k else 9},{'ab'[t % 2]}"
+    rows = "\n".join(f"{k},{t},1,{10 * t},{'no' if k else 'yes'},{'ab'[t % 2]}"
                      for k in range(3) for t in (1, 4))  # fmt: skip
     source = written(tmp_path / "fleet.csv", f"id,month,n,hours,retired,kind\n{rows}\n")
     reading = Reading(usage="hours", end="retired", event="kind")
