@@ -99,15 +99,20 @@ def test_what_the_user_says_counts(tmp_path):
 
 
 def test_usage_end_of_service_and_types_are_roles(tmp_path):
-    rows = "\n".join(f"{k},{t},1,{10 * t},{'no' if k else 'yes'},{'ab'[t % 2]}"
-                     for k in range(3) for t in (1, 4))  # fmt: skip
-    source = written(tmp_path / "fleet.csv", f"id,month,n,hours,retired,kind\n{rows}\n")
+    cells = [(k, t, kind) for k in range(3) for t in (1, 4) for kind in "ab"]
+    rows = [f"{k},{t},1,{10 * t},{'no' if k else 'yes'},{kind}" for k, t, kind in cells]
+    text = "\n".join(["id,month,n,hours,retired,kind", *rows]) + "\n"
+    source = written(tmp_path / "fleet.csv", text)
     reading = Reading(usage="hours", end="retired", event="kind")
     seen, panel = look(source, reading)
     assert seen.problems == ()
     assert {"usage": "hours", "end": "retired", "event": "kind"}.items() <= seen.roles.items()
-    assert panel.event_types == ["a", "b"]
+    assert panel.event_types == ("a", "b")
     assert "kind" not in seen.covariates
+    (missing,) = look(written(tmp_path / "gap.csv", text.replace("1,4,1,40,no,b\n", "")), reading)[
+        0
+    ].problems
+    assert "or tick “Leave out what is missing”" in missing
 
 
 def test_hours_taken_for_exposure_are_doubted_on_the_page(tmp_path):
