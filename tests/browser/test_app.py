@@ -136,6 +136,54 @@ def test_columns_can_be_corrected(opened, tmp_path):
     assert page.locator("#fit").is_enabled()
 
 
+def test_a_fleet_has_usage_and_units_out_of_service(opened, tmp_path):
+    panel, _ = gp4c.simulate_panel(0.5, n_subjects=8, window=(0.0, 6.0), random_state=3)
+    frame = panel.to_frame()
+    frame["hours"] = 100.0 * (frame["stop"] - frame["start"])
+    frame["retired"] = ["yes" if int(name) % 2 else "no" for name in frame["subject"]]
+    path = tmp_path / "fleet.csv"
+    frame.to_csv(path, index=False)
+    page = opened()
+    upload(page, path)
+    page.wait_for_selector("#panel-picture")
+    page.get_by_text("More columns").click()
+    assert not page.get_by_label("Draw curves over usage").is_visible()
+    page.select_option("#column_usage", "hours")
+    page.select_option("#column_end", "retired")
+    page.locator(".look th", has_text="out of service").wait_for(state="attached")
+    assert page.get_by_label("Draw curves over usage").is_visible()
+    page.get_by_text("More options").click()
+    page.select_option("#bursts", "no")
+    fit(page)
+    command = page.inner_text("#code-commands")
+    assert "--usage hours --end retired" in command
+    assert "--bursts no" in command
+    assert "usage='hours', end='retired'" in page.inner_text("#code-script")
+    assert "per hour of usage" in page.inner_text("#models")
+
+
+def test_a_comparison_within_strata_from_another_group(opened, trial):
+    page = opened()
+    upload(page, trial)
+    page.wait_for_selector("#panel-picture")
+    assert not page.get_by_text("Comparison", exact=True).is_visible()
+    page.select_option("#by", "arm")
+    page.get_by_text("Comparison", exact=True).click()
+    page.wait_for_selector('#reference option[value="old"]', state="attached")
+    page.select_option("#reference", "old")
+    page.select_option("#strata", "centre")
+    page.select_option("#test", "any")
+    fit(page)
+    command = page.inner_text("#code-commands")
+    assert "--by arm --test any --reference old --strata centre" in command.splitlines()[0]
+    assert "--strata" not in command.splitlines()[1]
+    assert "reference='old', strata='centre'" in page.inner_text("#code-script")
+    assert "new / old" in page.inner_text("#comparison")
+    page.select_option("#by", "")  # what is not compared has no strata
+    fit(page)
+    assert "--strata" not in page.inner_text("#code-commands")
+
+
 @pytest.mark.parametrize("text", ["", "a,b\n1\n", "\x00\x01\x02\x00", "subject,start,stop,count\n"])
 def test_a_broken_file_is_a_sentence(opened, tmp_path, text):
     path = tmp_path / "broken.csv"

@@ -218,3 +218,8 @@ def test_an_unknown_name_lists_the_known_ones():
     ):
         with pytest.raises(error, match=said):
             ask()
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS.values(), ids=lambda kind: kind.__name__)
+def test_help_shows_the_arguments_of_constructors(kind):
+    assert list(inspect.signature(kind).parameters) == list(kind().get_params())

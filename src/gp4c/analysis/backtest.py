@@ -194,9 +194,9 @@ class Backtest:
         return printable(
             f"Forecasts of the next {few_digits(self.horizon)}{unit} from "
             f"{plural(origins, 'origin')}\n{text}\n"
-            f"held: share of what came in {100 * self.level:g}% intervals, a number at the edge in "
-            f"part.\nsubjects, totals: log score relative to {self.reference}, more is better, "
-            "with standard errors."
+            f"held: share of the counts inside their {100 * self.level:g}% intervals; a count at "
+            f"the edge counts in part.\nsubjects, totals: log score relative to {self.reference}; "
+            "more is better, with standard errors."
         )
 
     __repr__ = __str__

@@ -11,8 +11,25 @@ from shiny import Session as Connection
 
 from gp4c.app import messages
 from gp4c.app.bundles import KINDS
-from gp4c.app.choices import FIRST_VISIT, Analysis, Choices, Reading, Source, formula_of
-from gp4c.app.page import EXAMPLES, FORMAT_FIELDS, INTERVALS, ROLES, TYPED, VISITS, page
+from gp4c.app.choices import (
+    FIRST_VISIT,
+    Analysis,
+    Choices,
+    Grouping,
+    Reading,
+    Source,
+    formula_of,
+)
+from gp4c.app.page import (
+    DIVISIONS,
+    EXAMPLES,
+    FORMAT_FIELDS,
+    INTERVALS,
+    ROLES,
+    TYPED,
+    VISITS,
+    page,
+)
 from gp4c.app.parts_of_page import code, downloads, look_at, problem_box
 from gp4c.app.session import Session
 
@@ -46,7 +63,7 @@ class Tab:
         self._task: asyncio.Task[None] | None = None
         self._pause: asyncio.Task[None] | None = None
         self._columns: tuple[str, ...] = ()
-        self._covariates: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+        self._covariates: tuple[tuple[str, ...], ...] = ()
         connection.on_ended(session.close)
         self._serve_inputs()
         self._serve_outputs(output)
@@ -71,6 +88,10 @@ class Tab:
             reading = self._reading()
             if self._session.asked not in (None, reading):
                 self._pause = asyncio.create_task(self._look_again())
+
+        @reactive.effect
+        def _groups_chosen() -> None:
+            self._offer_references(given.by())
 
         @reactive.effect
         @reactive.event(given.fit)
@@ -103,9 +124,12 @@ class Tab:
             for role, layout in ROLES.items()
             if layout in (None, VISITS if visits else INTERVALS)
         }
+        if given.counts():
+            roles["count"] = tuple(given.counts())
         origin = given.origin_typed().strip() if given.origin() == TYPED else given.origin()
         return Reading(
             **roles,
+            clock="usage" if given.column_usage() and given.by_usage() else None,
             cumulative=visits and given.totals(),
             since_entry=visits and given.since_entry(),
             origin=(origin or None) if visits else None,
@@ -118,8 +142,23 @@ class Tab:
     def _choices(self) -> Choices:
         given = self._input
         formula = given.formula().strip() or formula_of(list(given.covariates()))
-        seed = given.seed()
-        return Choices(given.by() or None, formula, float(given.level()), int(seed or 0))
+        by, seed = given.by() or None, given.seed()
+        return Choices(
+            by, formula, float(given.level()), int(seed or 0), given.effect(), given.bursts(),
+            given.trend() or None, given.season().strip() or None,
+            Grouping() if by is None else self._grouping(by),
+        )  # fmt: skip
+
+    def _grouping(self, by: str) -> Grouping:
+        """How the fields say that the groups are to be compared."""
+        given = self._input
+        divisions = {name: given[name]() or None for name in DIVISIONS}
+        return Grouping(given.test(), self._values(by).get(given.reference()), **divisions)
+
+    def _values(self, by: str) -> dict[str, str | float]:
+        """The groups of a covariate, by what the page calls them."""
+        look = self._session.look
+        return {} if look is None else {str(value): value for value in look.groups.get(by, ())}
 
     # -- what the session says --------------------------------------------------------------
 
@@ -231,20 +270,30 @@ class Tab:
         columns = tuple(name for name, _ in look.columns)
         if columns and (is_new or columns != self._columns):
             self._update_columns(look)
-        covariates = (look.groups, look.covariates)
+        covariates = (tuple(look.groups), look.divisions, look.covariates)
         if is_new or (not look.problems and covariates != self._covariates):
             self._update_covariates(look)
             self._covariates = covariates
         self._columns = columns
 
     def _update_covariates(self, look: Look) -> None:
+        self._offer("by", "no groups", tuple(look.groups))
+        for name in DIVISIONS:
+            self._offer(name, "none", look.divisions)
         with reactive.isolate():
-            by, chosen = self._input.by(), list(self._input.covariates())
-        names = {name: name for name in look.groups}
-        selected = by if by in names else ""
-        ui.update_select("by", choices={"": "no groups", **names}, selected=selected)
+            chosen = list(self._input.covariates())
         kept = [name for name in chosen if name in look.covariates]
         ui.update_checkbox_group("covariates", choices=list(look.covariates), selected=kept)
+
+    def _offer_references(self, by: str) -> None:
+        self._offer("reference", "the first group", tuple(self._values(by)))
+
+    def _offer(self, field: str, nothing: str, names: tuple[str, ...]) -> None:
+        """Change what can be chosen; the choice stays if it can."""
+        with reactive.isolate():
+            chosen = self._input[field]()
+        choices = {"": nothing, **{name: name for name in names}}
+        ui.update_select(field, choices=choices, selected=chosen if chosen in names else "")
 
     def _update_columns(self, look: Look) -> None:
         reading, columns = look.reading, {name: name for name, _ in look.columns}
@@ -252,7 +301,7 @@ class Tab:
         ui.update_radio_buttons("layout", selected=now)
         for role, layout in ROLES.items():
             automatic = {"": f"{look.roles[role]} (found)" if role in look.roles else "none"}
-            chosen = getattr(reading, role)
+            chosen = getattr(reading, role) if role != "count" else _single(reading)
             if layout not in (None, now):  # to change the layout is to say which column it is
                 automatic, chosen = {}, next(iter(columns))
             ui.update_select(f"column_{role}", choices=automatic | columns, selected=chosen or "")
@@ -266,8 +315,11 @@ class Tab:
         order = {None: "", True: "day", False: "month"}[reading.day_first]
         ui.update_select("dates", selected=order)
         for box, value in (("since_entry", reading.since_entry), ("totals", reading.cumulative),
-                           ("drop_missing", reading.drop_missing)):  # fmt: skip
+                           ("drop_missing", reading.drop_missing),
+                           ("by_usage", reading.clock is not None)):  # fmt: skip
             ui.update_checkbox(box, value=value)
+        counts = reading.count if isinstance(reading.count, tuple) else ()
+        ui.update_checkbox_group("counts", choices=list(columns), selected=list(counts))
         for field in FORMAT_FIELDS:
             ui.update_text(field, value=getattr(reading, field) or "")
 
@@ -276,3 +328,8 @@ async def _follow(found: Iterator[Message], show: Callable[[Message], Awaitable[
     """Show messages as they come; another thread waits for them."""
     while (message := await asyncio.to_thread(next, found, None)) is not None:
         await show(message)
+
+
+def _single(reading: Reading) -> str | None:
+    """The one column of counts that was named."""
+    return reading.count if isinstance(reading.count, str) else None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
 
 #: what an argument of the library may be
-Argument: TypeAlias = "str | float | bool | None"
+Argument: TypeAlias = "str | float | bool | tuple[str, ...] | None"
 
 #: the choice of an origin that stands for each subject's first visit
 FIRST_VISIT = "first"
@@ -42,15 +42,19 @@ class Reading:
     """How a table is to be understood; None and False leave it to :func:`gp4c.read_panel`.
 
     The fields have the names of the options of the command line. An origin is ``first``, a
-    number, a date or a column, as there.
+    number, a date or a column, as there. Several columns of counts are several types of events.
     """
 
     subject: str | None = None
     start: str | None = None
     stop: str | None = None
     time: str | None = None
-    count: str | None = None
+    count: str | tuple[str, ...] | None = None
+    event: str | None = None
     exposure: str | None = None
+    usage: str | None = None
+    end: str | None = None
+    clock: str | None = None
     cumulative: bool = False
     since_entry: bool = False
     origin: str | None = None
@@ -59,9 +63,15 @@ class Reading:
     drop_missing: bool = False
     sheet: str | None = None
     table: str | None = None
+    query: str | None = None
     delimiter: str | None = None
     decimal: str | None = None
     encoding: str | None = None
+
+    @property
+    def has_types(self) -> bool:
+        """Whether events are of several types."""
+        return self.event is not None or isinstance(self.count, tuple)
 
     def arguments(self) -> dict[str, Argument]:
         """The arguments of :func:`gp4c.read_panel` that are not its defaults."""
@@ -78,9 +88,10 @@ class Reading:
         for name, value in self._chosen().items():
             if name == "day_first":
                 words.append("--day-first" if value else "--month-first")
-            else:
+                continue
+            for one in value if isinstance(value, tuple) else (value,):
                 words.append("--" + name.replace("_", "-"))
-                words += [] if value is True else [str(value)]
+                words += [] if one is True else [str(one)]
         return words
 
     def _chosen(self) -> dict[str, Argument]:
@@ -90,20 +101,81 @@ class Reading:
 
 
 @dataclass(frozen=True)
+class Grouping:
+    """How groups are compared; the defaults are those of :func:`gp4c.compare`.
+
+    The fields have the names of its arguments. A reference is the value itself, as the table
+    has it.
+    """
+
+    test: str = "level"
+    reference: str | float | None = None
+    strata: str | None = None
+    blocks: str | None = None
+    cluster: str | None = None
+
+    def arguments(self) -> dict[str, Argument]:
+        """The arguments of :func:`gp4c.compare` that are not its defaults."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+    def options(self) -> list[str]:
+        """The same for the command line."""
+        return [
+            word for name, value in self.arguments().items() for word in (f"--{name}", str(value))
+        ]
+
+
+@dataclass(frozen=True)
 class Choices:
-    """What to fit: the covariate that makes groups, a formula, the level of the bands."""
+    """What to fit: the covariate that makes groups, a formula, the parts of the model."""
 
     by: str | None = None
     formula: str | None = None
     level: float = 0.95
     seed: int = 0
+    effect: str = "auto"
+    bursts: str = "auto"
+    trend: str | None = None
+    season: str | None = None
+    grouping: Grouping = Grouping()
 
-    def options(self) -> list[str]:
-        """The choices for the command line; defaults are left out."""
-        words: list[str] = []
+    def arguments(self) -> dict[str, Argument]:
+        """The arguments of :class:`gp4c.GP4C` that are not its defaults, and the seed."""
+        from gp4c.estimators.gp4c import GP4C
+
+        season = None if self.season is None else _number_or_text(self.season)
+        chosen: dict[str, Argument] = {
+            "formula": self.formula,
+            "effect": GP4C.effect_options[self.effect],
+            "bursts": GP4C.burst_options[self.bursts],
+            "trend": self.trend,
+            "season": season,
+        }
+        usual = GP4C().get_params()
+        changed = {name: value for name, value in chosen.items() if value != usual[name]}
+        return changed | {"random_state": self.seed}
+
+    def options(self, compares: bool = True, by: bool = True) -> list[str]:
+        """The choices for the command line; defaults are left out.
+
+        Parameters
+        ----------
+        compares : bool
+            Whether the command compares the groups.
+        by : bool
+            Whether the command splits the subjects into the groups.
+        """
+        grouped = self.grouping.options() if compares and self.by is not None else []
+        words = ["--by", self.by, *grouped] if by and self.by is not None else []
         for name, value, default in (
-            ("--by", self.by, None), ("--formula", self.formula, None),
-            ("--level", f"{self.level:g}", "0.95"), ("--seed", str(self.seed), "0"),
+            ("--formula", self.formula, None), ("--effect", self.effect, "auto"),
+            ("--bursts", self.bursts, "auto"), ("--trend", self.trend, None),
+            ("--season", self.season, None), ("--level", f"{self.level:g}", "0.95"),
+            ("--seed", str(self.seed), "0"),
         ):  # fmt: skip
             if value is not None and value != default:
                 words += [name, value]
@@ -133,10 +205,21 @@ class Analysis:
         return panel
 
     def commands(self) -> list[str]:
-        """The command lines that do the same: the report, and the fit with its files."""
+        """The command lines that do the same: the report, and the fit with its files.
+
+        The fit has no options of a comparison. Types of events are fitted together, to all
+        subjects.
+        """
         read = [] if self.source.path is None else self.reading.options()
-        words = [self.source.name, *read, *self.choices.options(), "--out", "results"]
-        return [" ".join(["gp4c", name, *map(quoted, words)]) for name in ("report", "fit")]
+        chosen = {
+            "report": self.choices.options(),
+            "fit": self.choices.options(compares=False, by=not self.reading.has_types),
+        }
+        return [
+            " ".join(["gp4c", name, *map(quoted, (self.source.name, *read, *words))])
+            + " --out results"
+            for name, words in chosen.items()
+        ]
 
     def script(self) -> str:
         """The Python script that does the same."""
@@ -160,20 +243,19 @@ class Analysis:
 
     def _fitting_lines(self) -> list[str]:
         """From the panel to the summary, the saved models and the report."""
-        by, formula, seed = self.choices.by, self.choices.formula, self.choices.seed
-        options: dict[str, Argument] = {"random_state": seed}
-        model = call("gp4c.GP4C", None, ({"formula": formula} if formula else {}) | options)
+        by, seed, joint = self.choices.by, self.choices.seed, self.reading.has_types
+        model = call("gp4c.GP4C", None, self.choices.arguments())
         end = f"level={self.choices.level:g}, seed={seed}).save('report.html')"
+        whole = [f"model = {model}.fit(panel)", "print(model.summary())", "model.save('fit.json')"]
         if by is None:
-            return [
-                f"model = {model}.fit(panel)",
-                "print(model.summary())",
-                "model.save('fit.json')",
-                "gp4c.Report({'all subjects': model}, panel, " + end,
-            ]
+            return [*whole, "gp4c.Report({'all subjects': model}, panel, " + end]
+        how = call("", None, self.choices.grouping.arguments() | {"random_state": seed})[1:]
+        compared = [f"found = gp4c.compare(panel, {by!r}, {model}, {how}", "print(found)"]
+        if joint:
+            shown = "gp4c.Report({'all subjects': model}, panel, comparison=found, "
+            return [*whole, *compared, shown + end]
         return [
-            f"found = gp4c.compare(panel, {by!r}, {model}, random_state={seed})",
-            "print(found)",
+            *compared,
             "for number, model in enumerate(found.models.values(), start=1):",
             "    print(model.summary())",
             "    model.save(f'fit-{number}.json')",

@@ -12,7 +12,7 @@ from gp4c.app.choices import Analysis
 from gp4c.app.messages import Part, Progress, Send, Written
 
 if TYPE_CHECKING:
-    from gp4c.analysis.comparison import Comparison
+    from gp4c.analysis.type_comparison import TypeComparison
     from gp4c.estimators.base import PanelEstimator
     from gp4c.reporting.fit_result import Writer
     from gp4c.reporting.page.html_report import Report
@@ -57,20 +57,27 @@ def fitted_report(analysis: Analysis, say: Callable[[str], None] | None = None) 
         Called with a few words before each step.
     """
     from gp4c.analysis.compare_groups import compare
+    from gp4c.analysis.comparison import Comparison
     from gp4c.estimators.gp4c import GP4C
     from gp4c.reporting.page.html_report import Report
 
     chosen, panel = analysis.choices, analysis.panel()
-    model = GP4C(formula=chosen.formula, random_state=chosen.seed)
-    found: Comparison | None = None
-    models: dict[str, PanelEstimator]
-    if chosen.by is None:
-        models = {"all subjects": model.fit(panel, progress=say)}
-    else:
-        found = compare(panel, chosen.by, model, random_state=chosen.seed, progress=say)
+    # the options are of many types, which the table of choices cannot tell apart
+    build = partial(GP4C, **chosen.arguments())  # type: ignore[arg-type]
+    found: Comparison | TypeComparison | None = None
+    models: dict[str, PanelEstimator] = {}
+    by = None if panel.event_types else chosen.by
+    if by is None:
+        models = {"all subjects": build().fit(panel, progress=say)}
+    if chosen.by is not None:
+        found = compare(
+            panel, chosen.by, build(), random_state=chosen.seed, progress=say,
+            **chosen.grouping.arguments(),  # type: ignore[arg-type]
+        )  # fmt: skip
+    if isinstance(found, Comparison):
         models = {str(name): fitted for name, fitted in found.models.items()}
     return Report(
-        models, panel, chosen.by, found, title=f"Panel counts: {analysis.source.name}",
+        models, panel, by, found, title=f"Panel counts: {analysis.source.name}",
         level=chosen.level, seed=chosen.seed, command=analysis.commands()[0],
     )  # fmt: skip
 
@@ -99,30 +106,37 @@ def write_files(analysis: Analysis, report: Report, page: str, folder: Path) -> 
 
 
 def _fit_writers(report: Report) -> dict[str, Writer]:
-    """The files of ``gp4c fit --out``."""
+    """The files of ``gp4c fit --out``, which has the groups in natural order."""
+    from gp4c.data.ordering import natural_key
     from gp4c.reporting.fit_result import FitResult, FittedGroup
 
-    found = report.single
+    found, by = report.single, None if report.joint else report.by
     if found is None:
-        fitted = [FittedGroup(None, report.panel, report.first)]
+        fitted = [FittedGroup(None, report.panel, report.joint or report.first)]
     else:
+        codes = {name: k for k, name in enumerate(found.groups)}
         fitted = [
-            FittedGroup(str(name), found.panel[found.codes == k], found.models[name])
-            for k, name in enumerate(found.groups)
+            FittedGroup(str(name), found.panel[found.codes == codes[name]], found.models[name])
+            for name in sorted(found.groups, key=natural_key)
         ]
     seed = report.seed or 0
-    return FitResult(fitted, report.by, report.level, seed, with_curves=True).writers()
+    return FitResult(fitted, by, report.level, seed, with_curves=True).writers()
 
 
 def _comparison_writers(report: Report) -> dict[str, Writer]:
-    """Ratios and pairs of the groups, where there are groups."""
+    """The comparison in words, and its tables, where there are groups."""
+    from gp4c.analysis.type_comparison import TypeComparison
     from gp4c.reporting.csv_tables import write_csv
 
-    found = report.single
+    found, level = report.comparison, report.level
     if found is None:
         return {}
-    return {
+    files: dict[str, Writer] = {
         "comparison.txt": lambda path: path.write_text(f"{found}\n", encoding="utf-8"),
-        "ratios.csv": lambda path: write_csv(found.to_frame(level=report.level), path),
+    }
+    if isinstance(found, TypeComparison):
+        return files | {"types.csv": lambda path: write_csv(found.tests(level), path)}
+    return files | {
+        "ratios.csv": lambda path: write_csv(found.to_frame(level=level), path),
         "pairs.csv": lambda path: write_csv(found.pairwise(), path),
     }

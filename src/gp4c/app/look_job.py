@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from gp4c.app.choices import Analysis, Reading, Source
 from gp4c.app.messages import Look, Send
 from gp4c.app.page_words import on_the_page
+from gp4c.exceptions import GP4CWarning
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -20,6 +22,8 @@ _EXAMPLES = 3
 _LONGEST = 24
 #: more groups than this are more likely a wrong column; as on the command line
 _MOST_GROUPS = 12
+#: more strata or centres than this are more likely a wrong column; as :func:`gp4c.compare` has it
+_MOST_DIVISIONS = 200
 #: problems shown one by one
 _MOST_PROBLEMS = 12
 
@@ -59,16 +63,19 @@ def look(source: Source, reading: Reading | None = None) -> tuple[Look, PanelCou
     if source.path is None:
         panel = Analysis(source).panel()
         return _with_panel(Look(understood), panel), panel
-    # the options are of many types, which the table of choices cannot tell apart
-    found = recognise_table(source.path, **understood.arguments())  # type: ignore[arg-type]
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always", GP4CWarning)
+        # the options are of many types, which the table of choices cannot tell apart
+        found = recognise_table(source.path, **understood.arguments())  # type: ignore[arg-type]
+    said = [on_the_page(str(one.message)) for one in doubts if one.category is GP4CWarning]
     seen = Look(
         understood,
         columns=tuple((name, _examples(found, name)) for name in found.columns),
         n_rows=found.n_rows,
-        roles=found.names,
+        roles=found.names | ({"event": understood.event} if understood.event else {}),
         is_visits=found.is_visits,
         problems=_some(found.problems),
-        notes=found.notes,
+        notes=tuple(dict.fromkeys((*found.notes, *said))),
     )
     return (seen, None) if found.panel is None else (_with_panel(seen, found.panel), found.panel)
 
@@ -89,25 +96,38 @@ def _examples(found: TableRecognition, name: str) -> str:
 
 def _with_panel(seen: Look, panel: PanelCounts) -> Look:
     """Add what only a panel has: its summary and covariates."""
+    from gp4c.data.ordering import natural_key
+
     summary = panel.summary()
     covariates = panel.covariates
-    sizes = {str(name): int(covariates[name].nunique()) for name in covariates.columns}
+    values = {str(name): covariates[name].dropna().unique().tolist() for name in covariates.columns}
+    sizes = {name: len(found) for name, found in values.items()}
     varying = [str(name) for name in panel.interval_covariates.columns if str(name) not in sizes]
     return replace(
         seen,
-        notes=tuple(dict.fromkeys((*panel.notes, *summary.remarks))),
+        notes=tuple(dict.fromkeys((*panel.notes, *seen.notes, *summary.remarks))),
         facts=tuple((label, text) for label, text in summary.texts()),
-        groups=tuple(name for name, size in sizes.items() if 2 <= size <= _MOST_GROUPS),
+        groups={
+            name: tuple(sorted(values[name], key=natural_key))
+            for name, size in sizes.items()
+            if 2 <= size <= _MOST_GROUPS
+        },
+        divisions=tuple(name for name, size in sizes.items() if 2 <= size <= _MOST_DIVISIONS),
         covariates=(*sizes, *varying),
     )
 
 
 def _with_picture(seen: Look, panel: PanelCounts) -> Look:
+    """Add the picture; none where types of events were counted in different intervals."""
+    from gp4c.data.types.typed_panel import TypedPanel, together
     from gp4c.reporting.page.html_report import panel_png
 
+    drawn = together(panel) if isinstance(panel, TypedPanel) else panel
+    if drawn is None:
+        return seen
     return replace(
         seen,
-        picture=panel_png(panel),
+        picture=panel_png(drawn),
         alternative=f"One row for each of {panel.n_subjects} subjects; rectangles are intervals "
         "between visits, darker where more events were counted.",
     )

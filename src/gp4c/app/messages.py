@@ -49,8 +49,10 @@ class Look:
         What was decided while reading.
     facts : tuple of (str, str)
         Summary of the panel, empty if it cannot be read.
-    groups, covariates : tuple of str
-        Covariates that can make groups, and all that can stand in a formula.
+    groups : dict
+        Covariates that can make groups, each with its values.
+    divisions, covariates : tuple of str
+        Covariates that can divide subjects, such as centres, and all that can stand in a formula.
     picture : bytes
         The panel as PNG, empty if it cannot be read.
     alternative : str
@@ -65,7 +67,8 @@ class Look:
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
-    groups: tuple[str, ...] = ()
+    groups: dict[str, tuple[str | float, ...]] = field(default_factory=dict)
+    divisions: tuple[str, ...] = ()
     covariates: tuple[str, ...] = ()
     picture: bytes = b""
     alternative: str = ""

@@ -15,18 +15,34 @@ from gp4c.app.page_words import FIELDS
 INTERVALS, VISITS = "intervals", "visits"
 #: the choice of an origin that is typed in
 TYPED = "@typed"
-#: roles of columns, and the layout that has them (both if None)
-ROLES = {
+#: roles of columns that are recognised, and the layout that has them (both if None)
+_USUAL = {
     "subject": None, "start": INTERVALS, "stop": INTERVALS, "time": VISITS, "count": None,
     "exposure": None,
 }  # fmt: skip
+#: those that few tables have
+_RARE = {"usage": None, "end": None, "event": None}
+ROLES = _USUAL | _RARE
 _UNITS = ("", "seconds", "minutes", "hours", "days", "weeks", "months", "years")
 #: orders of day and month
 DATES = {"": "automatic", "day": "day first", "month": "month first"}
 #: fields about the file itself, with an example
 FORMAT_FIELDS = {
     "delimiter": ";", "decimal": ",", "encoding": "latin-1", "sheet": "visits", "table": "visits",
+    "query": "SELECT ...",
 }  # fmt: skip
+_LEVELS = {"0.8": "80%", "0.9": "90%", "0.95": "95%", "0.99": "99%"}
+#: what the permutation test may look for
+_TESTS = {
+    "level": "more or fewer", "curve": "different curves", "trend": "a trend",
+    "any": "any difference",
+}  # fmt: skip
+_DECIDED = "the data decide"
+_EFFECTS = {"auto": _DECIDED, "gamma": "yes", "none": "no"}
+_BURSTS = {"auto": _DECIDED, "yes": "yes", "no": "no"}
+_TRENDS = {"": "none", "auto": _DECIDED, "loglinear": "log-linear", "power": "power law"}
+#: columns that divide subjects within or across groups
+DIVISIONS = {"strata": "Strata", "blocks": "Blocks", "cluster": "Centres"}
 EXAMPLES = {"bladder": "Bladder tumours", "nausea": "Nausea", "cgd": "Infections in CGD"}
 
 
@@ -118,21 +134,41 @@ def _file() -> ui.Tag:
 def _columns() -> ui.Tag:
     """How the table is to be understood; shown when there is a file."""
     layouts = {INTERVALS: "interval (from, to)", VISITS: "visit"}
-    selects = [
-        _field(
-            ui.input_select(f"column_{role}", FIELDS[role], {"": "…"}),
-            css="" if layout is None else f"only-{layout}",
-        )
-        for role, layout in ROLES.items()
-    ]
     return step(
         "2", "Columns",
         ui.input_radio_buttons("layout", "A row of the table is an", layouts, inline=True),
-        ui.div(*selects, class_="fields"),
+        ui.div(*map(_column, _USUAL), class_="fields"),
+        _rare_columns(),
         _time_fields(),
         _format_fields(),
         css="needs-file",
     )  # fmt: skip
+
+
+def _column(role: str) -> ui.Tag:
+    """Which column has a role."""
+    return _field(
+        ui.input_select(f"column_{role}", FIELDS[role], {"": "…"}),
+        css="" if ROLES[role] is None else f"only-{ROLES[role]}",
+    )
+
+
+def _rare_columns() -> ui.Tag:
+    """Columns of fleets and of several types of events."""
+    return ui.tags.details(
+        ui.tags.summary("More columns"),
+        *map(_column, ("usage", "end")),
+        ui.div(
+            ui.input_checkbox("by_usage", "Draw curves over usage instead of time"),
+            class_="only-usage",
+        ),
+        _hint("Usage: hours run or km driven in the interval. Rates are then per hour or km."),
+        _column("event"),
+        ui.div(
+            ui.input_checkbox_group("counts", "Or one column of counts for each type", {}),
+            class_="adjust",
+        ),
+    )
 
 
 def _time_fields() -> ui.Tag:
@@ -156,29 +192,57 @@ def _time_fields() -> ui.Tag:
 def _format_fields() -> ui.Tag:
     return ui.tags.details(
         ui.tags.summary("Format of the file"),
+        _hint("Found by itself where a field is empty."),
         *[
-            _field(ui.input_text(name, FIELDS[name], placeholder=f"automatic; e.g. {example}"))
+            _field(ui.input_text(name, FIELDS[name], placeholder=f"e.g. {example}"))
             for name, example in FORMAT_FIELDS.items()
         ],
     )
 
 
 def _model() -> ui.Tag:
-    levels = {"0.8": "80%", "0.9": "90%", "0.95": "95%", "0.99": "99%"}
-    formula = ui.input_text("formula", "Own formula", placeholder="age + log(size)")
     return step(
         "3", "Analysis",
         _field(ui.input_select("by", "Compare groups of", {"": "no groups"})),
         ui.div(ui.input_checkbox_group("covariates", "Adjust for", {}), class_="adjust"),
-        ui.tags.details(
-            ui.tags.summary("More"),
-            _field(formula),
-            _field(ui.input_select("level", "Level of the bands", levels, selected="0.95")),
-            _field(ui.input_numeric("seed", "Seed", 0, min=0, step=1)),
-        ),
+        _group_fields(),
+        _model_fields(),
         ui.input_action_button("fit", "Fit", class_="primary"),
         css="needs-data",
     )  # fmt: skip
+
+
+def _group_fields() -> ui.Tag:
+    """How groups are compared; shown when there are groups."""
+    divisions = [
+        _field(ui.input_select(name, title, {"": "none"})) for name, title in DIVISIONS.items()
+    ]
+    return ui.tags.details(
+        ui.tags.summary("Comparison"),
+        _field(ui.input_select("reference", "Compare with", {"": "the first group"})),
+        _field(ui.input_select("test", "Test for", _TESTS)),
+        *divisions,
+        _hint("The test permutes within strata and blocks. Each centre gets a random effect."),
+        class_="only-groups",
+    )
+
+
+def _model_fields() -> ui.Tag:
+    return ui.tags.details(
+        ui.tags.summary("More options"),
+        _field(ui.input_text("formula", "Own formula", placeholder="age + log(size)")),
+        _field(ui.input_select("trend", "Trend", _TRENDS)),
+        _field(ui.input_text("season", "Season", placeholder="e.g. year")),
+        _hint("A season is year, week or a period in the unit of time."),
+        _field(ui.input_select("effect", "Subjects differ", _EFFECTS)),
+        _field(ui.input_select("bursts", "Events in bursts", _BURSTS)),
+        _field(ui.input_select("level", "Level of the bands", _LEVELS, selected="0.95")),
+        _field(ui.input_numeric("seed", "Seed", 0, min=0, step=1)),
+    )
+
+
+def _hint(text: str) -> ui.Tag:
+    return ui.tags.p(text, class_="hint")
 
 
 def _field(control: ui.Tag, css: str = "") -> ui.Tag:

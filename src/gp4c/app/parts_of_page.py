@@ -76,7 +76,9 @@ def _picture(look: Look) -> ui.Tag | None:
 def _columns(look: Look) -> ui.Tag | None:
     if not look.columns:
         return None
-    taken = {name: FIELDS[role] for role, name in look.roles.items()}
+    counts = look.reading.count if isinstance(look.reading.count, tuple) else ()
+    taken = dict.fromkeys(counts, FIELDS["count"])
+    taken |= {name: FIELDS[role] for role, name in look.roles.items()}
     rows = [
         ui.tags.tr(
             ui.tags.th(name, scope="row"), ui.tags.td(taken.get(name, "")), ui.tags.td(values)

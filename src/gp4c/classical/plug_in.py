@@ -189,6 +189,8 @@ class PlugInEstimator(PanelEstimator):
     def score_subjects(self, panel: PanelCounts) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
 
+        Σ ln m! over the subject's counts m is left out.
+
         Examples
         --------
         >>> import gp4c

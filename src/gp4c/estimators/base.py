@@ -62,6 +62,7 @@ class PanelEstimator(Showing, FittedWindow):
         :class:`gp4c.estimators.interfaces.fitted_state.FittedState`.
     """
 
+    __signature__: ClassVar[inspect.Signature]
     title: ClassVar[str] = ""
     name: ClassVar[str] = ""
     method_text: ClassVar[str] = ""
@@ -151,6 +152,8 @@ class PanelEstimator(Showing, FittedWindow):
     def score(self, panel: PanelCounts, y: None = None) -> float:
         """Log-likelihood of the counts of these subjects; higher is better.
 
+        Σ ln m!, a sum over all counts m, is left out: it is the same for every model.
+
         Examples
         --------
         >>> import gp4c
@@ -162,6 +165,8 @@ class PanelEstimator(Showing, FittedWindow):
 
     def score_subjects(self, panel: PanelCounts) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Σ ln m! over the subject's counts m is left out.
 
         Examples
         --------
@@ -188,6 +193,9 @@ class PanelEstimator(Showing, FittedWindow):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # help and the API reference would show the arguments of __new__
+        parameters = list(inspect.signature(cls.__init__).parameters.values())
+        cls.__signature__ = inspect.Signature(parameters[1:])
         if "title" not in vars(cls):
             return
         known = ESTIMATORS.setdefault(cls.__name__, cls)

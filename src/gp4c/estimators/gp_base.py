@@ -163,7 +163,8 @@ class GaussianProcessModel(PosteriorCurves):
     ) -> float:
         """Log-likelihood of the counts of these subjects, the paper's L_test (Appendix D).
 
-        The mean over posterior draws of the likelihood, on the log scale. Σ ln m! is left out.
+        The mean over posterior draws of the likelihood, on the log scale. Σ ln m!, a sum over all
+        counts m, is left out, since it is the same for every model; `constant` adds it.
 
         Parameters
         ----------
@@ -234,6 +235,8 @@ class GaussianProcessModel(PosteriorCurves):
         self, panel: PanelCounts, *, new_subjects: bool = False, n_draws: int = SCORE_DRAWS
     ) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Σ ln m! over the subject's counts m is left out.
 
         Examples
         --------

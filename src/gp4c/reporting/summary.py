@@ -9,6 +9,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from gp4c.data.checks import unknown_name
+from gp4c.data.summaries.panel_summary import TO_THE_LEFT
 from gp4c.estimators.types.typed_answers import TypedCurves
 from gp4c.plain import printable
 from gp4c.reporting.remarks import warnings_of
@@ -126,7 +127,9 @@ class ModelSummary:
         for row in self.plain_rows:
             if row.section != section:
                 section = row.section
-                parts.append(f'<tr><th colspan="2" scope="rowgroup">{escape(section)}</th></tr>')
+                parts.append(
+                    f'<tr><th colspan="2" scope="rowgroup"{TO_THE_LEFT}>{escape(section)}</th></tr>'
+                )
             parts.append(_cells(row))
         parts.append("</tbody></table>")
         if self.details:
@@ -175,7 +178,8 @@ def summarise(
 
 
 def _cells(row: Row) -> str:
-    return f"<tr><td>{escape(row.quantity)}</td><td>{escape(row.text)}</td></tr>"
+    texts = (f"<td{TO_THE_LEFT}>{escape(text)}</td>" for text in (row.quantity, row.text))
+    return f"<tr>{''.join(texts)}</tr>"
 
 
 def _wrapped(head: str, text: str) -> list[str]:

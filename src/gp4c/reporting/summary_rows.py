@@ -58,10 +58,12 @@ def _data_rows(model: PanelEstimator) -> Iterator[Row]:
     elif at_risk is not None:
         yield Row(section, "time at risk", duration(at_risk, unit, 4), float(at_risk))
     low, high = model.window_
-    text = f"{point(low, 4)} to {point(high, 4)} {unit or '(unit of time not stated)'}"
+    times = f"{point(low, 4)} to {point(high, 4)}"
     first, last = (TimeAxis.of(model).date(time) for time in (low, high))
-    if first is not None:
-        text += f" ({first} to {last})"
+    if first is None:
+        text = f"{times} {unit or '(unit of time not stated)'}"
+    else:
+        text = f"{first} to {last} ({unit} {times})"
     yield Row(section, "window", text, low=low, high=high)
 
 

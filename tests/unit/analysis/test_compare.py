@@ -187,16 +187,16 @@ def test_test_and_probabilities_are_explained_and_disagreement_is_pointed_out():
     assert "whether a group has more events" in only_evidence
     assert "Here only the probabilities speak for a difference" in only_evidence
     only_test = " ".join(conclusions(answer(0.01, 0.8, 0.1)))
-    assert "The data lean to one common curve (probability 0.80; " in only_test
+    assert "The data lean towards one common curve (probability 0.80; " in only_test
     assert "Here only the test" in only_test
     neither = conclusions(answer(0.4, 0.4, 0.35))
     assert any(line.startswith("The data do not tell the accounts apart") for line in neither)
     assert "so far differ at any time" in " ".join(conclusions(answer(0.5, 0.9, 0.05, "curve")))
     assert "above all late" in " ".join(conclusions(answer(0.5, 0.9, 0.05, weights="late")))
     shape = " ".join(conclusions(answer(0.2149, 0.11, 0.09)))
-    assert "lean to a difference (of shape, which the test does not look for)" in shape
+    assert "lean towards a difference (of shape, which the test does not look for)" in shape
     level = " ".join(conclusions(answer(0.2, 0.2, 0.7)))
-    assert "lean to a difference (of level)" in level
+    assert "lean towards a difference (of level)" in level
     missed = " ".join(conclusions(answer(0.2, 0.01, 0.03, "curve")))
     assert "The test may have missed it by chance, or the model may not fit" in missed
     for agreed in (answer(0.01, 0.02, 0.9), answer(0.5, 0.9, 0.05), answer(0.2, 0.3, 0.3)):

@@ -6,11 +6,15 @@ import sys
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import gp4c
-from gp4c.app.choices import Analysis, Choices, Reading, Source, formula_of, quoted
+from gp4c.app.choices import Analysis, Choices, Grouping, Reading, Source, formula_of, quoted
 from gp4c.app.fit_job import FitJob
 from gp4c.app.messages import Written
+from gp4c.cli import app
+
+RUN = [sys.executable, "-c", "from gp4c.cli import main; main()"]
 
 
 def write_table(path, seed=3):
@@ -62,11 +66,10 @@ def test_the_script_gives_the_same_numbers(done):
 
 def test_the_command_lines_give_the_same_files(done):
     folder, analysis, _ = done
-    run = [sys.executable, "-c", "from gp4c.cli import main; main()"]
     for command in analysis.commands():
         words = shlex.split(command)
         assert words[0] == "gp4c"
-        subprocess.run([*run, *words[1:]], cwd=folder, check=True, capture_output=True)
+        subprocess.run([*RUN, *words[1:]], cwd=folder, check=True, capture_output=True)
     for name in ("curves.csv", "effects.csv", "summary.txt"):
         ours = (folder / "page" / name).read_text(encoding="utf-8")
         assert (folder / "results" / name).read_text(encoding="utf-8") == ours
@@ -78,6 +81,83 @@ def test_the_command_lines_give_the_same_files(done):
     )
     # the pages differ in how they say they were made, and in nothing else
     assert ours.split('id="reproduce"')[0] == theirs.split('id="reproduce"')[0]
+
+
+def write_fleet(path):
+    """Machines with hours run, some retired, on two sites and in three shops."""
+    panel, _ = gp4c.simulate_panel(1.5, n_subjects=12, window=(0.0, 6.0), random_state=4)
+    frame = panel.to_frame()
+    machine = frame["subject"].astype(int)
+    frame["hours"] = 10.0 * (frame["stop"] - frame["start"]) * (1 + machine % 3)
+    frame["retired"] = np.where(machine % 4 == 0, "yes", "no")
+    frame["site"], frame["shop"] = 1 + machine % 2, "shop " + ((machine - 1) // 4).astype(str)
+    frame["leaks"] = frame["count"] // 2
+    frame["breaks"] = frame["count"] - frame["leaks"]
+    frame.drop(columns="exposure", errors="ignore").to_csv(path, index=False)
+
+
+FLEET = Analysis(
+    Source("fleet.csv"), Reading(usage="hours", end="retired", time_unit="months"),
+    Choices(
+        by="site", effect="none", bursts="no", trend="loglinear",
+        grouping=Grouping(test="curve", reference=2, strata="shop"),
+    ),
+)  # fmt: skip
+TYPES = Analysis(
+    Source("fleet.csv"), Reading(count=("leaks", "breaks"), usage="hours"),
+    Choices(by="site", effect="none", bursts="no"),
+)  # fmt: skip
+
+
+def run_here(command):
+    """Run a command line in this process, which has loaded all it needs."""
+    done = CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False)
+    assert done.exit_code == 0
+
+
+@pytest.fixture
+def on_the_page(tmp_path, monkeypatch):
+    """Analyse the fleet as the page does; its files lie in `page`."""
+    monkeypatch.chdir(tmp_path)
+    write_fleet(tmp_path / "fleet.csv")
+    (tmp_path / "page").mkdir()
+
+    def analyse(chosen):
+        analysis = Analysis(Source("fleet.csv", "fleet.csv"), chosen.reading, chosen.choices)
+        FitJob(analysis, "page").run(lambda message: None)
+        return analysis
+
+    return analyse
+
+
+def test_usage_trend_and_comparison_are_carried_by_the_command_lines(tmp_path, on_the_page):
+    analysis = on_the_page(FLEET)
+    for command in analysis.commands():
+        run_here(command)
+    for name in ("curves.csv", "summary.txt"):
+        ours = (tmp_path / "page" / name).read_text(encoding="utf-8")
+        assert (tmp_path / "results" / name).read_text(encoding="utf-8") == ours
+    ours, theirs = (
+        (tmp_path / name / "report.html").read_text(encoding="utf-8")
+        for name in ("page", "results")
+    )
+    assert ours.split('id="reproduce"')[0] == theirs.split('id="reproduce"')[0]
+    script = analysis.script()
+    assert "usage='hours', end='retired'" in script
+    assert "gp4c.GP4C(effect=None, bursts=False, trend='loglinear', random_state=0)" in script
+    assert "test='curve', reference=2, strata='shop', random_state=0)" in script
+
+
+def test_types_are_fitted_together_and_compared(tmp_path, on_the_page):
+    analysis = on_the_page(TYPES)
+    report, fit = analysis.commands()
+    run_here(fit)
+    ours = (tmp_path / "page" / "curves.csv").read_text(encoding="utf-8")
+    assert (tmp_path / "results" / "curves.csv").read_text(encoding="utf-8") == ours
+    assert "--by site" in report
+    assert "leaks" in (tmp_path / "page" / "types.csv").read_text(encoding="utf-8")
+    compile(analysis.script(), "script", "exec")
+    assert "gp4c.Report({'all subjects': model}, panel, comparison=found, " in analysis.script()
 
 
 def test_the_sections_come_in_the_order_of_the_report(done):
@@ -112,6 +192,40 @@ def test_choices_become_arguments_and_options():
     assert Reading(day_first=False).arguments() == {"day_first": False}
     assert Reading(origin="2.5").arguments()["origin"] == 2.5
     assert Reading(origin="2024-01-31").arguments()["origin"] == "2024-01-31"
+
+
+def test_columns_of_fleets_and_types_become_options():
+    reading = Reading(count=("leaks", "breaks"), usage="hours run", end="retired", clock="usage")
+    assert reading.options() == [
+        "--count", "leaks", "--count", "breaks", "--usage", "hours run", "--end", "retired",
+        "--clock", "usage",
+    ]  # fmt: skip
+    assert reading.arguments()["count"] == ("leaks", "breaks")
+    assert reading.has_types
+    assert Reading(event="kind").has_types
+    assert not Reading(count="leaks").has_types
+
+
+def test_the_model_and_the_comparison_become_options():
+    choices = Choices(
+        by="arm", effect="none", bursts="yes", trend="auto", season="12",
+        grouping=Grouping("any", 2.0, "centre", "block", "clinic"),
+    )  # fmt: skip
+    assert choices.arguments() == {
+        "effect": None, "bursts": True, "trend": "auto", "season": 12.0, "random_state": 0,
+    }  # fmt: skip
+    fit = ["--effect", "none", "--bursts", "yes", "--trend", "auto", "--season", "12"]
+    grouped = ["--test", "any", "--reference", "2.0", "--strata", "centre", "--blocks", "block",
+               "--cluster", "clinic"]  # fmt: skip
+    assert choices.options() == ["--by", "arm", *grouped, *fit]
+    assert choices.options(compares=False) == ["--by", "arm", *fit]
+    assert choices.options(compares=False, by=False) == fit
+
+
+def test_nothing_is_compared_without_groups():
+    choices = Choices(grouping=Grouping(strata="centre"))
+    assert choices.options() == []
+    assert "compare" not in Analysis(Source("bladder"), choices=choices).script()
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def test_columns_are_recognised_and_offered(tmp_path):
     assert seen.roles == {"subject": "id", "start": "from", "stop": "to", "count": "n"}
     assert seen.columns[0] == ("id", "1, 2, 3")
     assert seen.n_rows == 5
-    assert seen.groups == ("arm",)
+    assert seen.groups == {"arm": ("a", "b")}
+    assert seen.divisions == ("arm",)
     assert seen.covariates == ("arm", "dose")  # dose varies within a subject
     assert panel.n_events == 4
     assert dict(seen.facts)["subjects"] == "4"
@@ -95,6 +96,31 @@ def test_what_the_user_says_counts(tmp_path):
     seen, _ = look(written(tmp_path / "visits.csv", VISITS), Reading(start="month"))
     assert not seen.is_visits
     assert "“Interval ends”" in seen.problems[0]
+
+
+def test_usage_end_of_service_and_types_are_roles(tmp_path):
+    cells = [(k, t, kind) for k in range(3) for t in (1, 4) for kind in "ab"]
+    rows = [f"{k},{t},1,{10 * t},{'no' if k else 'yes'},{kind}" for k, t, kind in cells]
+    text = "\n".join(["id,month,n,hours,retired,kind", *rows]) + "\n"
+    source = written(tmp_path / "fleet.csv", text)
+    reading = Reading(usage="hours", end="retired", event="kind")
+    seen, panel = look(source, reading)
+    assert seen.problems == ()
+    assert {"usage": "hours", "end": "retired", "event": "kind"}.items() <= seen.roles.items()
+    assert panel.event_types == ("a", "b")
+    assert "kind" not in seen.covariates
+    (missing,) = look(written(tmp_path / "gap.csv", text.replace("1,4,1,40,no,b\n", "")), reading)[
+        0
+    ].problems
+    assert "or tick “Leave out what is missing”" in missing
+
+
+def test_hours_taken_for_exposure_are_doubted_on_the_page(tmp_path):
+    rows = [f"{k},{a},{b},1,{8 * (b - a)}" for k in range(6) for a, b in ((0, 1), (1, 4), (4, 9))]
+    source = written(tmp_path / "hours.csv", "\n".join(["id,from,to,n,hours", *rows]) + "\n")
+    seen, _ = look(source, Reading(exposure="hours"))
+    assert "“Usage” under More columns" in seen.notes[-1]
+    assert look(source, Reading(usage="hours"))[0].notes[-1] != seen.notes[-1]
 
 
 def test_problems_are_named_by_row(tmp_path):

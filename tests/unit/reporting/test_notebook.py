@@ -72,3 +72,8 @@ def test_a_forecast_shows_mean_and_interval(found):
     assert f"{low:g} to {high:g}" in shown(one._repr_html_())
     many = model.forecast(53, 60, subjects=list(model.subjects_))
     assert "and 27 more" in shown(many._repr_html_())
+
+
+def test_a_report_is_a_line(panel):
+    report = gp4c.Report({"all patients": QUICK.fit(panel)}, panel, title="A trial")
+    assert repr(report) == "<Report 'A trial' on all patients: save() writes it>"

@@ -149,7 +149,7 @@ def test_times_of_a_calendar_have_dates(quiet):
     assert when(40.0, TimeAxis.of(dated)) == "2024-02-10"
     assert span(31.0, 40.0, TimeAxis.of(dated)) == "2024-02-01 to 2024-02-10"
     assert when(4.0, TimeAxis.of(quiet)) == "time 4"
-    assert summarise(dated)["window"].text == "0 to 100 days (2024-01-01 to 2024-04-10)"
+    assert summarise(dated)["window"].text == "2024-01-01 to 2024-04-10 (days 0 to 100)"
 
 
 def test_years_are_points_in_time_not_amounts():

@@ -90,7 +90,7 @@ def _spread(design: TrialDesign) -> str:
     between = (
         "Subjects do not differ in their rates"
         if design.frailty_variance == 0
-        else "Rates of subjects differ by gamma distributed factors of mean 1 and variance "
+        else "Rates of subjects differ by gamma factors of mean 1 and variance "
         f"{design.frailty_variance:.3g}"
     )
     if design.phi == 0:
@@ -110,8 +110,8 @@ def _schedule(design: TrialDesign, unit: str | None) -> str:
         most = design.jitter * design.follow_up / design.visits / 2
         late = f", each but the last up to {few_digits(most)} early or late"
     return (
-        f"Subjects are followed for {length} and counted at {design.visits} visits at even "
-        f"distances{late}."
+        f"Subjects are followed for {length} and counted at {design.visits} evenly "
+        f"spaced visits{late}."
     )
 
 

@@ -49,7 +49,7 @@ def draw_trial(
     stop = _visits(design, n, rng)
     start = np.hstack([np.zeros((n, 1)), stop[:, :-1]])
     mean = effect[:, None] * (design.expected(stop) - design.expected(start))
-    if design.phi > 0:  # negative binomial: Poisson with a gamma distributed mean
+    if design.phi > 0:  # negative binomial: Poisson with a gamma-distributed mean
         mean = design.phi * rng.gamma(mean / design.phi)
     count = rng.poisson(mean).astype(np.float64)
     seen = stop <= _ends(design, n, rng)[:, None]

@@ -36,7 +36,7 @@ class TrialDesign:
         Λ(t) of the first arm from the start of follow-up, linear between these times; the last
         one is the end of follow-up.
     visits : int
-        Visits of a subject, at even distances, the last at the end of follow-up.
+        Evenly spaced visits of a subject, the last at the end of follow-up.
     frailty_variance, dispersion : float
         v and 1 + φ.
     drop_out : float

@@ -81,9 +81,9 @@ def power(
     follow_up : float
         Length of follow-up; the pilot's window if absent.
     visits : int
-        Visits at even distances, the last at the end. Events are counted between them.
+        Evenly spaced visits, the last at the end. Events are counted between them.
     frailty_variance : float, optional
-        Variance of the subjects' gamma distributed factors; the pilot's, else 1.
+        Variance of the subjects' gamma-distributed factors; the pilot's, else 1.
     dispersion : float, optional
         Variance of a count over its mean given the subject; more than 1: events come in bursts.
         The pilot's, else 1.

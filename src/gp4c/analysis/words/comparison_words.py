@@ -193,7 +193,7 @@ def _questions(found: Comparison) -> list[str]:
     """What test and probabilities ask, and what to do where they answer differently."""
     return [
         f"The test asks {asked_by_test(found)}; it needs no model. The probabilities weigh three "
-        "accounts of the curves, equally likely beforehand, and trust the model.",
+        "accounts of the curves, taken as equally likely at first, and trust the model.",
         *_disagreement(found.p_value, found.probabilities, found.test),
     ]
 
@@ -262,7 +262,7 @@ def _evidence(probabilities: dict[str, float]) -> str:
     sure = f"probability {_share(probabilities[best])}; {rest}"
     if probabilities[best] < LEANING:
         return f"The data do not tell the accounts apart ({ACCOUNTS[best]}: {sure})."
-    verb = "speak for" if probabilities[best] >= SURE else "lean to"
+    verb = "speak for" if probabilities[best] >= SURE else "lean towards"
     return f"The data {verb} {ACCOUNTS[best]} ({sure})."
 
 
@@ -292,8 +292,8 @@ def _disagreement(p_value: float, probabilities: dict[str, float], test: str) ->
     if p_value > FOUND and best != "same" and probabilities[best] >= LEANING:
         what = "of shape, which the test does not look for" if of_shape else "of level"
         return [
-            f"Here only the probabilities lean to a difference ({what}); neither settles it: look "
-            "at the ratio over time."
+            f"Here only the probabilities lean towards a difference ({what}); neither settles it: "
+            "look at the ratio over time."
         ]
     if p_value <= FOUND and same > LEANING:
         return [

@@ -93,7 +93,16 @@
     });
   }
 
+  // a data set takes the place of a file: its name would say otherwise
+  function forget(event) {
+    if (!event.target.closest('[id^="example_"]')) return;
+    document.querySelector('.input-group input[type="text"]').value = "";
+    document.querySelector(".shiny-file-input-progress").style.visibility = "hidden";
+    place("file").value = "";
+  }
+
   document.addEventListener("change", changed);
+  document.addEventListener("click", forget);
   document.addEventListener("click", copy);
   dark.addEventListener("change", () => draw(figures));
   Shiny.addCustomMessageHandler("gp4c", (message) => {

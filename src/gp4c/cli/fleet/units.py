@@ -71,7 +71,7 @@ def _text(ranking: pd.DataFrame, worst: float, level: float) -> str:
         *([f"… and {more:,} more: --csv or --out gives all of them"] if more > 0 else []),
     ]
     lines += [
-        f"probability: of being among the worst {100 * worst:g}% of {len(ranking)} units.",
+        f"probability: that the unit is among the worst {100 * worst:g}% of {len(ranking)} units.",
         f"effect: 2 means twice the events of an average unit; {100 * level:g}% interval.",
     ]
     return printable("\n".join(lines))

@@ -63,7 +63,8 @@ def say_averages(model: PanelEstimator, chosen: dict[str, object] | None) -> Non
     left = [] if effects is None else [n for n in effects.design.columns if n not in (chosen or {})]
     if left:
         typer.echo(
-            f"at their average: {', '.join(left)} (--covariate {left[0]}=... chooses)", err=True
+            f"covariates at their average: {', '.join(left)} (--covariate {left[0]}=... sets one)",
+            err=True,
         )
 
 

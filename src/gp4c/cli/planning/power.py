@@ -94,7 +94,7 @@ def power(
         float | None, typer.Option(help="Length of follow-up.", rich_help_panel=_TRIAL)
     ] = None,
     visits: Annotated[
-        int, typer.Option(help="Visits, at even distances.", rich_help_panel=_TRIAL)
+        int, typer.Option(help="Visits, evenly spaced.", rich_help_panel=_TRIAL)
     ] = 8,
     jitter: Annotated[
         float,

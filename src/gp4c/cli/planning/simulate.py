@@ -32,7 +32,7 @@ def simulate(
         60.0,
     ),
     visits: Annotated[
-        Scheme, typer.Option(help="Visits at random or at even distances.")
+        Scheme, typer.Option(help="Visits at random times or evenly spaced.")
     ] = Scheme.DIRICHLET,
     dropout: Annotated[float, typer.Option(help="Rate of leaving the study.")] = 0.0,
     frailty: Annotated[

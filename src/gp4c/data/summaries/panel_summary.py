@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.checks import few_digits, plural, shown_number
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 from gp4c.plain import per, printable
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
     from gp4c.data.subjects import FloatArray
 
+#: notebooks set the cells of a table to the right, which suits numbers and not sentences
+TO_THE_LEFT = ' style="text-align: left"'
 #: overdispersion is called large if chance gives as much once in a thousand panels, and it is
 #: more than half above 1
 RARE = 1e-3
@@ -126,13 +129,23 @@ def panel_rows(panel: PanelCounts) -> pd.DataFrame:
 
 def panel_line(panel: PanelCounts) -> str:
     """A panel in one line."""
-    low, high = (few_digits(t) for t in panel.window)
-    unit = f" {panel.time_unit}" if panel.time_unit else ""
+    dated = panel.time_origin is not None
+    unit = f" {panel.time_unit}" if panel.time_unit and not dated else ""
     return (
         f"<{type(panel).__name__}: {plural(panel.n_subjects, 'subject')}, "
         f"{plural(panel.n_intervals, 'interval')}, {plural(panel.n_events, 'event')}, "
-        f"window ({low}, {high}){unit}>"
+        f"window {_window(panel)}{unit}>"
     )
+
+
+def _window(panel: PanelCounts) -> str:
+    """The window; dates come first if times were dates."""
+    axis = TimeAxis(panel.time_unit, panel.time_origin)
+    first, last = (axis.date(time) for time in panel.window)
+    low, high = (few_digits(t) for t in panel.window)
+    if first is None:
+        return f"({low}, {high})"
+    return f"{first} to {last} ({panel.time_unit} {low} to {high})"
 
 
 def joined_rows(parts: Sequence[PanelCounts]) -> tuple[pd.DataFrame, dict[str, object]]:
@@ -166,7 +179,6 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
     gaps, gapped = _gaps(panel)
     subjects = np.arange(panel.n_subjects)
     entry = panel.start[np.searchsorted(panel.subject_index, subjects)]
-    low, high = (few_digits(t) for t in panel.window)
     zero = panel.time_origin
     time_zero = {} if zero is None else {"time 0": str(zero).removesuffix(" 00:00:00")}
     return {
@@ -180,7 +192,7 @@ def _layout(panel: PanelCounts) -> dict[str, float | int | str]:
         "subjects with gaps": gapped,
         **_out_of_service(panel),
         "late entries": int(np.sum(entry > panel.window[0])),
-        "window": f"({low}, {high})",
+        "window": _window(panel),
         "time unit": panel.time_unit or "not stated",
         **time_zero,
     }

@@ -292,7 +292,8 @@ class Forecast:
     def _sentence(self) -> str:
         axis = TimeAxis(self.time_unit, self.time_origin)
         window = window_text(self.start[0], self.stop[0], axis)
-        return f"{self._numbers()} events in {window}, {self._who()}"
+        when = f"from {window}" if axis.has_dates else f"in {window}"
+        return f"{self._numbers()} events {when}, {self._who()}"
 
     def _numbers(self) -> str:
         mean, low, high = (np.ravel(value)[0] for value in (self.mean, *self.interval))

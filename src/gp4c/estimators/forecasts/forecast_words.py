@@ -30,10 +30,11 @@ _NAMES = {PRIOR: "a return to the level", HOLD: "a held rate", TREND: "the trend
 
 
 def window_text(start: float, stop: float, axis: TimeAxis) -> str:
-    """Write a window: ``(24, 27] months``, with dates where times were dates."""
-    text = f"({few_digits(start)}, {few_digits(stop)}]" + (f" {axis.unit}" if axis.unit else "")
+    """Write a window: ``(24, 27] months``; dates come first where times were dates."""
     first, last = axis.date(start), axis.date(stop)
-    return text if first is None or last is None else f"{text} ({first} to {last})"
+    if first is not None and last is not None:
+        return f"{first} to {last} ({axis.unit} {few_digits(start)} to {few_digits(stop)})"
+    return f"({few_digits(start)}, {few_digits(stop)}]" + (f" {axis.unit}" if axis.unit else "")
 
 
 def exposure_words(

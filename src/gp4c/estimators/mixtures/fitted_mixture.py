@@ -297,7 +297,7 @@ class FittedMixture(GaussianProcessModel):
         new_subjects : bool
             True: a prediction, in which the weights are unknown and averaged over their law.
             False: the protocol of the paper's Table 4, which refits the weights to the scored
-            subjects' own counts. That is not a prediction, and favours more bases always.
+            subjects' own counts. That is not a prediction, and always favours more bases.
         n_draws : int, optional
             Draws of the curves; default 1,000 for new subjects (200 for large panels), else 4,000.
 
@@ -346,6 +346,8 @@ class FittedMixture(GaussianProcessModel):
         self, panel: PanelCounts, *, new_subjects: bool = True, n_draws: int | None = None
     ) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
+
+        Σ ln m! over the subject's counts m is left out.
 
         Examples
         --------

@@ -387,6 +387,8 @@ class TypedCurves(CovariateModel):
     ) -> Floats:
         """Log-likelihood of each subject's counts, in the order of ``panel.subjects``.
 
+        Σ ln m! over the subject's counts m is left out.
+
         Examples
         --------
         >>> import gp4c

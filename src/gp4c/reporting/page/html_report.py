@@ -131,6 +131,9 @@ class Report:
         for kept in ("models", "forecasts"):
             self._take(**{kept: {str(name): one for name, one in getattr(self, kept).items()}})
 
+    def __repr__(self) -> str:
+        return f"<Report {self.title!r} on {', '.join(self.models)}: save() writes it>"
+
     def _take(self, **values: object) -> None:
         """Set fields, which are frozen for everybody else."""
         for name, value in values.items():

@@ -138,9 +138,9 @@ def backtest_table(found: Backtest) -> Table:
     origins = plural(found.rows["origin"].nunique(), "origin")
     ahead = duration(found.horizon, found.time_unit, 4)
     notes = (
-        f"Held: share of what came in {percent(found.level)} intervals, a number at the edge "
-        "in part.",
-        f"Score: sum of log scores less that of {found.reference}, more is better; in brackets "
+        f"Held: share of the counts inside their {percent(found.level)} intervals; a count at the "
+        "edge counts in part.",
+        f"Score: sum of log scores less that of {found.reference}; more is better. In brackets "
         "the standard error.",
     )
     caption = f"Forecasts of the next {ahead} from {origins}."
@@ -161,7 +161,7 @@ def ranking_table(ranking: pd.DataFrame, level: float, rows: int | None = None) 
         "unit", "probability", "effect", f"{percent(level)} interval", "events", "expected",
     )  # fmt: skip
     notes = (
-        "Probability: of being among the worst.",
+        "Probability: that the unit is among the worst.",
         "Effect: 2 means twice the events of an average unit.",
     )
     return Table("Units most likely among the worst", columns, cells, notes, numbers=ranking)

@@ -133,7 +133,8 @@ def test_numbers_are_short_whatever_the_unit():
     panel = gp4c.PanelCounts.from_frame(pd.DataFrame(rows), exposure="hours", time_unit="months")
     said = dict(panel.summary().texts())
     assert said["interval length"] == "2.858 (from 2.793 to 18.1)"
-    assert said["window"] == "(0, 18.1)"
+    assert said["window"] == "2022-01-04 to 2023-07-09 (months 0 to 18.1)"
+    assert "window 2022-01-04 to 2023-07-09 (months 0 to 18.1)>" in repr(panel)
     assert said["time 0"] == "2022-01-04"
     assert said["exposure"] == "26,043"
     long = gp4c.PanelCounts.from_frame(

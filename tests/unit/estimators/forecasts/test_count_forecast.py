@@ -192,7 +192,7 @@ def test_windows_may_be_dates(dated, kind):
     found = forecast(dated, kind("2024-04-10"), kind("2024-05-10"))
     assert (found.start[0], found.stop[0]) == (100.0, 130.0)
     assert found.mean == forecast(dated, 100, 130).mean
-    assert "events in (100, 130] days (2024-04-10 to 2024-05-10), a new" in str(found)
+    assert "events from 2024-04-10 to 2024-05-10 (days 100 to 130), a new" in str(found)
     row = found.to_frame().iloc[0]
     assert (row["start_date"], row["stop_date"]) == ("2024-04-10", "2024-05-10")
 
@@ -220,7 +220,7 @@ def test_a_new_subject_in_the_calendar_has_a_past_too(dated):
     note = forecast(dated, "2024-04-01", "2024-05-10").note
     assert "before the end of what was observed, 2024-04-10: up to" in note
     assert "before the end" not in forecast(dated, "2024-04-10", "2024-05-10").note
-    assert "(0, 100] days (2024-01-01 to 2024-04-10)" in note
+    assert "2024-01-01 to 2024-04-10 (days 0 to 100)" in note
 
 
 def test_curves_may_be_asked_at_dates(dated):
