@@ -91,9 +91,8 @@ def compare(
         What the permutation test looks for. "level": more events or fewer, as the log-rank test
         does. "curve": mean numbers of events so far that differ at some time, also of curves that
         part and meet again. "trend": rates that rise or fall with the groups' scores. "any": the
-        largest of level, early, late, crossing (one group first more, then less) and curve, at
-        the price of asking five questions. Decide
-        before looking.
+        smallest p-value of level, early, late, crossing (one group first more, then less) and
+        curve, judged by its own permutations. Decide before looking.
     weights : {"even", "early", "late"}
         When differences count, for "level" and "trend".
     scores : dict, optional

@@ -69,7 +69,7 @@ class PermutationTest:
     Attributes
     ----------
     statistic : float
-        Of the test; for "any" the largest of its parts as a normal deviate with the same p-value.
+        Of the test; for "any" the smallest p-value of its parts as a normal deviate.
     p_value : float
     exact : bool
         Whether all labellings were taken.

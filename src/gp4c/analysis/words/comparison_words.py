@@ -122,7 +122,7 @@ def _cautions(found: Comparison) -> Iterator[str]:
         )
     events = np.bincount(found.codes[found.panel.subject_index], found.panel.count)
     for k, group in enumerate(found.groups):
-        yield from _small(found, group, np.count_nonzero(found.codes == k))
+        yield from small_group_words(found, group, np.count_nonzero(found.codes == k))
         if events[k] == 0:
             yield (
                 f"{group} has no events: its curve, and the size of every ratio of curves with it, "
@@ -139,7 +139,7 @@ def _cautions(found: Comparison) -> Iterator[str]:
     yield from _misfits(found)
 
 
-def _small(found: Comparison, group: Hashable, size: int) -> Iterator[str]:
+def small_group_words(found: Comparison, group: Hashable, size: int) -> Iterator[str]:
     """What the curve of a group of one or two subjects rests on."""
     if size > FEW:
         return

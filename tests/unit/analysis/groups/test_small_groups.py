@@ -1,5 +1,7 @@
 """Groups of one or two subjects: laws and level from everybody."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -7,6 +9,7 @@ from numpy.testing import assert_allclose
 import gp4c
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.analysis.groups.small_groups import informed, small_groups
+from gp4c.analysis.words import comparison_words
 
 
 @pytest.fixture(scope="module")
@@ -50,5 +53,9 @@ def test_small_groups_are_those_of_one_or_two_subjects(panel):
     tested = PanelTest.of(panel, "arm", n_permutations=99)
     lone = tested.groups.levels.index("lone")
     assert small_groups(gp4c.GP4C(), tested) == [lone]
-    assert small_groups(gp4c.GP3(), tested) == []
-    assert small_groups(gp4c.GP4C(trend="loglinear"), tested) == []
+    falling = gp4c.GP4C(trend="loglinear")  # whose trend has no posterior to share
+    assert small_groups(gp4c.GP3(), tested) == small_groups(falling, tested) == []
+    found = SimpleNamespace(models={"lone": falling}, tested=tested)
+    (said,) = comparison_words.small_group_words(found, "lone", 1)
+    assert "its curve and band are about this subject" in said
+    assert not list(comparison_words.small_group_words(found, "lone", 2))
