@@ -24,6 +24,7 @@ BENCHMARKS = (
     "centres",
     "power_check",
     "power_peers",
+    "power_totals",
     "covariate_coverage",
     "forecast_pit",
     "modulation_fleets",

@@ -11,6 +11,7 @@ from gp4c.analysis.groups.centre_ratios import fit_centre_ratios
 from gp4c.analysis.groups.hypotheses import weigh_hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.analysis.groups.regression_ratios import group_formula, with_groups
+from gp4c.analysis.groups.small_groups import informed_fits, small_groups
 from gp4c.analysis.type_comparison import TypeComparison, compare_types
 from gp4c.data.formulas.covariate_rows import complete_rows
 from gp4c.data.types.typed_panel import TypedPanel
@@ -90,9 +91,8 @@ def compare(
         What the permutation test looks for. "level": more events or fewer, as the log-rank test
         does. "curve": mean numbers of events so far that differ at some time, also of curves that
         part and meet again. "trend": rates that rise or fall with the groups' scores. "any": the
-        largest of level, early, late, crossing (one group first more, then less) and curve, at
-        the price of asking five questions. Decide
-        before looking.
+        smallest p-value of level, early, late, crossing (one group first more, then less) and
+        curve, judged by its own permutations. Decide before looking.
     weights : {"even", "early", "late"}
         When differences count, for "level" and "trend".
     scores : dict, optional
@@ -163,10 +163,12 @@ def _compared(
     panel, by = tested.panel, tested.groups.name
     groups, codes, adjustment = tested.groups.levels, tested.groups.codes, tested.adjustment
     shared = None if adjustment is None else adjustment.shared(panel)
-    pooled = None
-    if bayes_factor and tested.cluster is None:
+    small, weighed = small_groups(estimator, tested), bayes_factor and tested.cluster is None
+    everybody = None
+    if weighed or small:
         say("fitting one curve for all groups")
-        pooled = fit_alike(estimator, panel, adjustment, shared)
+        everybody = fit_alike(estimator, panel, adjustment, shared)
+    pooled = everybody if weighed else None
     fits = {}
     for g, name in enumerate(groups):
         say(f"fitting {name} ({g + 1} of {len(groups)} groups)")
@@ -177,17 +179,14 @@ def _compared(
     elif adjustment is not None:
         say("fitting one shape with groups and covariates")
         regression = _regression(estimator, tested, adjustment)
-    refused = "" if pooled is None else _why_no_evidence(pooled, panel)
-    if tested.cluster is not None:
-        refused = (
-            "they take subjects as independent, also those of one centre, as the bands of the "
-            "curves do; the test and the adjusted ratio do not"
-        )
+    refused = _why_no_evidence(pooled, tested)
     hypotheses = None
     if isinstance(pooled, GP4C) and not refused:
         say("weighing one curve, one shape and separate curves")
         alone = [fit for fit in fits.values() if isinstance(fit, GP4C)]
         hypotheses = weigh_hypotheses(pooled, alone, panel, codes, adjustment)
+    if small and everybody is not None:
+        fits |= informed_fits(fits, small, everybody, tested, shared)
     return Comparison(
         panel, by, groups, fits, pooled, tested, hypotheses, tested.seed,
         _notes(adjustment, formula, by, refused), regression, centres,
@@ -225,13 +224,20 @@ def _of_centres(model: GaussianProcessModel) -> GP4C:
     return model
 
 
-def _why_no_evidence(pooled: GaussianProcessModel, panel: PanelCounts) -> str:
-    """Why the three accounts are not weighed, if they are not."""
+def _why_no_evidence(pooled: GaussianProcessModel | None, tested: PanelTest) -> str:
+    """Why the three accounts are not weighed, if they were asked for or there are centres."""
+    if tested.cluster is not None:
+        return (
+            "they take subjects as independent, also those of one centre, as the bands of the "
+            "curves do; the test and the adjusted ratio do not"
+        )
+    if pooled is None:
+        return ""
     if not pooled.has_evidence:
         return "the model takes the length scale at its best value (hyper='optimize')"
     if pooled.has_factors:
         return "the model has a trend or a season"
-    if panel.n_intervals > MOST_ROWS:
+    if tested.panel.n_intervals > MOST_ROWS:
         return f"the panel has more than {MOST_ROWS:,} rows"
     return ""
 

@@ -58,7 +58,7 @@ ENUMERATED = 10_000
 #: what a test looks for, and when
 TESTS = ("level", "curve", "trend", "any")
 WEIGHTS = ("even", "early", "late")
-#: statistics whose largest is the test "any"
+#: statistics of the test "any", which goes by the smallest of their p-values
 PARTS = ("level", "early", "late", "crossing", "curve")
 
 
@@ -69,7 +69,7 @@ class PermutationTest:
     Attributes
     ----------
     statistic : float
-        Of the test; for "any" the largest of its parts as a normal deviate with the same p-value.
+        Of the test; for "any" the smallest p-value of its parts as a normal deviate.
     p_value : float
     exact : bool
         Whether all labellings were taken.
@@ -116,19 +116,24 @@ class LabelledStatistics:
 
     def test(self) -> PermutationTest:
         """The test of these statistics."""
+        from scipy.special import ndtri
+
         each = self._shares()
         if len(self.parts) == 1:
             return PermutationTest(float(self.observed[0]), float(each[0]), self.exact, self.table)
         by_name = dict(zip(self.parts, each.tolist(), strict=True))
-        return PermutationTest(*_largest(self.permuted, each), self.exact, self.table, by_name)
+        deviate = float(-ndtri(each.min() / 2))
+        return PermutationTest(deviate, self.p_values()[0], self.exact, self.table, by_name)
 
-    def evidence(self) -> tuple[float, Floats]:
-        """−ln p of the labelling given, and of each of the others, (P,)."""
-        least = -np.log(self._shares().min())
-        every = -np.log(np.min([_tails(row, row) for row in self.permuted], axis=0))
+    def p_values(self) -> tuple[float, Floats]:
+        """p-value of the labelling given, and of each of the permuted ones, (P,)."""
+        each = self._shares()[:, None]
+        every = np.array([_tails(row, row) for row in self.permuted])
         if len(self.parts) == 1:
-            return float(least), every
-        return float(-np.log(_tails(every, np.array([least]))[0])), -np.log(_tails(every, every))
+            return float(each[0, 0]), every[0]
+        places = _places(np.concatenate([every, each], axis=1))
+        shares = _tails(places[:-1], places)
+        return float(shares[-1]), shares[:-1]
 
     def _shares(self) -> Floats:
         """p-value of each part by itself."""
@@ -143,9 +148,9 @@ def combined_test(each: Sequence[LabelledStatistics]) -> PermutationTest:
     the statistic of test e. It has the same meaning for every labelling, so that its own
     permutation p-value is exact, however the tests depend on each other (Pesarin 2001).
     """
-    pairs = [one.evidence() for one in each]
-    observed = 2.0 * sum(given for given, _ in pairs)
-    permuted = 2.0 * np.sum([every for _, every in pairs], axis=0)
+    pairs = [one.p_values() for one in each]
+    observed = -2.0 * sum(math.log(given) for given, _ in pairs)
+    permuted = -2.0 * np.sum([np.log(every) for _, every in pairs], axis=0)
     p_value = float(_tails(permuted, np.array([observed]))[0])
     return PermutationTest(float(observed), p_value, each[0].exact, each[0].table)
 
@@ -268,13 +273,18 @@ def permuted_statistics(
     return LabelledStatistics(observed, permuted, parts, exact, table)
 
 
-def _largest(permuted: Floats, p_values: Floats) -> tuple[float, float]:
-    """The smallest of several p-values as a normal deviate, and the p-value of being so small."""
-    from scipy.special import ndtri
+def _places(p_values: Floats) -> Floats:
+    """Places of labellings by their p-values (J, P): the higher, the smaller the smallest of them.
 
-    best = p_values.min()
-    smallest = np.min([_tails(row, row) for row in permuted], axis=0)
-    return float(-ndtri(best / 2)), float((smallest <= best * (1 + 1e-12)).mean())
+    Among labellings with the same smallest one the next smallest decides, and so on. Few
+    labellings have few different p-values, so that such ties are common.
+    """
+    ordered = np.sort(p_values, axis=0)
+    order = np.lexsort(ordered[::-1])  # by its last key first
+    differs = (np.diff(ordered[:, order], axis=1) != 0).any(axis=0)
+    places = np.empty(len(order))
+    places[order] = len(order) - np.concatenate([[0], np.cumsum(differs)])
+    return places
 
 
 def _part(weights: str) -> str:

@@ -210,8 +210,8 @@ def test_a_lone_subject_a_group_without_events_and_strata_are_pointed_out():
     first = frame["subject"].eq(frame["subject"].iloc[0])
     lone = gp4c.PanelCounts.from_frame(frame.assign(arm=np.where(first, "lone", "rest")))
     said = str(compare(lone, "arm", QUICK, n_permutations=99, bayes_factor=False))
-    assert "lone has one subject: its curve and band are about this subject" in said
-    assert "rest has one subject" not in said
+    assert "lone has 1 subject: how much subjects differ is learned from all groups" in said
+    assert "rest has 1" not in said
     frame.loc[frame["arm"] == "b", "count"] = 0
     frame["site"] = np.where(frame["subject"] % 2, "x", "y")
     quiet = gp4c.PanelCounts.from_frame(frame)

@@ -11,6 +11,7 @@ from classical_panels import random_panel
 from gp4c.analysis import permutation
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.analysis.permutation import (
+    LabelledStatistics,
     permutation_test,
     statistics,
     subject_scores,
@@ -75,6 +76,20 @@ def test_any_is_the_smallest_p_value_of_its_parts_judged_by_all_labellings():
         for labels in permutation.every_labelling(groups, scores.strata)[::9]
     ]
     assert np.mean(np.array(each) <= 0.1) <= 0.1 + 3 * np.sqrt(0.09 / len(each))
+
+
+def test_the_next_smallest_p_value_decides_where_the_smallest_are_equal():
+    values = np.random.default_rng(4).exponential(size=(3, 20))
+    values[:, 7] = values[:, 3]  # one labelling like another
+    labelled = LabelledStatistics(
+        values[:, 3], values, ("level", "early", "late"), True, np.array([[3, 3]])
+    )
+    _, found = labelled.p_values()
+    each = [tuple(sorted(np.mean(values >= one[:, None], axis=1))) for one in values.T]
+    assert_allclose(found, [np.mean([other <= mine for other in each]) for mine in each])
+    assert labelled.test().p_value == found[3] == found[7]
+    assert len(np.unique(found)) == 19  # the smallest alone has only a few values
+    assert len({mine[0] for mine in each}) < 12
 
 
 def test_p_values_are_never_zero_and_depend_on_the_seed_alone():

@@ -17,6 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -108,8 +109,8 @@ def weigh_hypotheses(
     """
     laws = pooled.law_, pooled.effect_
     shared = None if adjustment is None else adjustment.shared(panel)
-    alone = [_with_laws(fit, panel[codes == g], *laws, shared) for g, fit in enumerate(fits)]
-    same = _with_laws(pooled, panel, *laws, shared)
+    alone = [with_laws(fit, panel[codes == g], *laws, shared) for g, fit in enumerate(fits)]
+    same = with_laws(pooled, panel, *laws, shared)
     covariates = _no_covariates(panel)
     if adjustment is not None and shared is not None:
         covariates = adjustment.rows * shared.scale, shared.scale
@@ -125,7 +126,7 @@ def _no_covariates(panel: PanelCounts) -> tuple[Floats, Floats]:
     return np.zeros((panel.n_intervals, 0)), np.zeros(0)
 
 
-def _with_laws(
+def with_laws(
     fit: GP4C, panel: PanelCounts, law: str, effect: str | None, shared: SharedDesign | None
 ) -> GP4C:
     """The fit, or another one if it has other laws or its evidence comes from the sampler."""
@@ -191,14 +192,22 @@ def _separate(same: GP4C, alone: Sequence[GP4C], scale: Floats) -> float:
         chosen = systematic(weights / weights.sum(), _SHARED_DRAWS, rng)
         beta = draws.coefficients[:, chosen] / scale[:, None]
         params.append(np.concatenate([draws.params[:, chosen], beta]))
-    priors = (*EFFECTS[same.effect_].parameters, *LAWS[same.law_].parameters)
-
-    def log_prior(theta: Floats) -> Floats:
-        each = [prior.log_density(row) for prior, row in zip(priors, theta, strict=False)]
-        each += [normal_log_density(row, 0.0, 1.0) for row in theta[len(priors) :]]
-        return np.asarray(sum(each))
-
+    log_prior = partial(law_log_prior, same)
     return total + log_overlap(params, log_prior, np.random.default_rng(0))
+
+
+def law_log_prior(model: GP4C, theta: Floats) -> Floats:
+    """Log prior density of the laws' parameters, and of coefficients in units of their scale."""
+    priors = (*EFFECTS[model.effect_].parameters, *LAWS[model.law_].parameters)
+    each = [prior.log_density(row) for prior, row in zip(priors, theta, strict=False)]
+    each += [normal_log_density(row, 0.0, 1.0) for row in theta[len(priors) :]]
+    return np.asarray(sum(each))
+
+
+def law_log_posterior(draws: CurveDraws, theta: Floats) -> Floats:
+    """Log posterior density of the laws' parameters (P, S), by kernels around draws."""
+    chosen = systematic(draws.weights, _SHARED_DRAWS, np.random.default_rng(0))
+    return _Kernels.around(draws.params[:, chosen]).log_density(theta)
 
 
 def level_ratios(draws: CurveDraws, rate: float) -> Floats:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.analysis.groups.group_draws import has_medians
+from gp4c.analysis.groups.small_groups import FEW, small_groups
 from gp4c.data.checks import few_digits, plural
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.fit_warnings import burst_remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from gp4c.analysis.comparison import Comparison
     from gp4c.analysis.groups.centre_ratios import CentreRatios
@@ -121,12 +122,7 @@ def _cautions(found: Comparison) -> Iterator[str]:
         )
     events = np.bincount(found.codes[found.panel.subject_index], found.panel.count)
     for k, group in enumerate(found.groups):
-        if np.count_nonzero(found.codes == k) == 1:
-            yield (
-                f"{group} has one subject: its curve and band are about this subject, not about "
-                "others like it, so that ratios of curves look surer than they are; rely on the "
-                "test."
-            )
+        yield from small_group_words(found, group, np.count_nonzero(found.codes == k))
         if events[k] == 0:
             yield (
                 f"{group} has no events: its curve, and the size of every ratio of curves with it, "
@@ -141,6 +137,22 @@ def _cautions(found: Comparison) -> Iterator[str]:
                 "median is given."
             )
     yield from _misfits(found)
+
+
+def small_group_words(found: Comparison, group: Hashable, size: int) -> Iterator[str]:
+    """What the curve of a group of one or two subjects rests on."""
+    if size > FEW:
+        return
+    if small_groups(found.models[group], found.tested):
+        yield (
+            f"{group} has {plural(size, 'subject')}: how much subjects differ is learned from all "
+            "groups together, and its level leans on theirs; rely on the test."
+        )
+    elif size == 1:
+        yield (
+            f"{group} has one subject: its curve and band are about this subject, not about "
+            "others like it, so that ratios of curves look surer than they are; rely on the test."
+        )
 
 
 def _misfits(found: Comparison) -> Iterator[str]:
