@@ -51,6 +51,7 @@ def on_the_page(message: str) -> str:
     message = message.replace("since_entry=True", "“Count time from each subject's entry”")
     message = message.replace("pass missing='drop'", "tick “Leave out what is missing”")
     message = message.replace('missing="drop" (--drop-missing)', "“Leave out what is missing”")
+    message = message.replace("missing='drop'", "“Leave out what is missing”")
     return _ARGUMENT.sub(_field, message)
 
 

@@ -34,6 +34,8 @@ _ADVICE = {
     'missing="drop" (--drop-missing)': "--drop-missing",
     "missing='drop'": "--drop-missing",
     "each=True": "--each",
+    "cumulative=True": "--cumulative",
+    "since_entry=True": "--since-entry",
     "scores={'low': 1, 'high': 2} (--scores \"low=1,high=2\")": '--scores "low=1,high=2"',
     "fit GP4C with over_time() instead, and see effect_over_time": "over_time() goes with gp4c fit",
 }

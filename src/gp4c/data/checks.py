@@ -117,6 +117,12 @@ def unknown_name(name: object, known: Sequence[object]) -> str:
     return f"there are {listed}{more}{hint}"
 
 
+def some_labels(labels: Sequence[object], most: int = 5) -> str:
+    """The first few labels, and how many there are if there are more."""
+    shown = ", ".join(repr(label) for label in labels[:most])
+    return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"
+
+
 def shown_values(column: Column) -> str:
     """Short list of the different values of a pandas column, for messages."""
     values = column.dropna().unique().tolist()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: from this many rows on, detours through ranks or hashes pay
 LARGE = 100_000
@@ -115,6 +119,14 @@ def sequence_order(
         keys = np.concatenate([cells, *(key[members][None] for key in subject_keys)])[::-1]
         pieces.append(members[np.lexsort(keys)] if len(keys) else members)
     return np.concatenate(pieces)
+
+
+def levels_in_order(column: pd.Series[Any]) -> list[Any]:
+    """Levels that occur: of an ordered category in its order, else in natural order."""
+    present = column.dropna().unique().tolist()
+    if str(column.dtype) == "category" and column.cat.ordered:
+        return [level for level in column.cat.categories if level in present]
+    return sorted(present, key=natural_key)
 
 
 def natural_key(label: object) -> tuple[tuple[int, float, str], ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.data.checks import some_labels
 from gp4c.data.events import RecurrentEvents
 from gp4c.data.tables.service import ServiceRecord
 
@@ -197,7 +198,7 @@ class SubjectHistories:
         where = {label: k for k, label in enumerate(self.subjects.tolist())}
         missing = [label for label in labels if label not in where]
         if missing:
-            raise KeyError(f"no subject {missing[0]!r}; there are {_some(list(where))}")
+            raise KeyError(f"no subject {missing[0]!r}; there are {some_labels(list(where))}")
         return np.array([where[label] for label in labels], dtype=np.intp)
 
     def expected(self, integrals: Floats) -> Floats:
@@ -220,8 +221,3 @@ def _rows_of(subject: Indices, positions: Indices) -> tuple[Indices, Indices]:
     owner = np.repeat(np.arange(len(positions)), lengths)
     within = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return owner, order[np.repeat(first, lengths) + within]
-
-
-def _some(labels: Sequence[object], most: int = 5) -> str:
-    shown = ", ".join(repr(label) for label in labels[:most])
-    return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import gp4c
 from gp4c.cli import app
+from gp4c.exceptions import PanelDataError
 
 runner = CliRunner()
 
@@ -131,6 +132,19 @@ def test_back_testing_is_a_command(workplace):
     assert (workplace / "b" / "backtest-pit.png").exists()
 
 
+def test_back_tests_take_the_trend_and_the_season_of_the_fit(workplace, monkeypatch):
+    tested = {}
+
+    def backtest(models, *_, **__):
+        tested.update(models)
+        raise PanelDataError("that is enough")
+
+    monkeypatch.setattr(gp4c, "backtest", backtest)
+    done = run(f"backtest inspections.csv {READ} --horizon 3 --trend loglinear --season 12")
+    assert "that is enough" in done.stderr
+    assert (tested["gp4c"].trend, tested["gp4c"].season) == ("loglinear", 12.0)
+
+
 @pytest.mark.filterwarnings("default")
 def test_hours_as_exposure_are_remarked_upon_in_terms_of_options(workplace):
     done = run("describe inspections.csv --time date --origin first --exposure hours")
@@ -146,6 +160,18 @@ def test_hours_as_exposure_are_remarked_upon_in_terms_of_options(workplace):
             f"backtest inspections.csv {READ} --model hpp --horizon 20 --origins 3",
             "3 origins of 20 each leave nothing to learn from",
         ),
+        (
+            "fit plain.csv --since-entry",
+            "gp4c: --since-entry needs a table of visits, and this one has intervals from 'start' "
+            "to 'stop'; name a column of visits with --time ...",
+        ),
+        ("fit plain.csv --cumulative", "gp4c: --cumulative needs a table of visits"),
+        (
+            "power --ratio 0.5 --pilot odd.csv",
+            "has no column that looks like the count; there are 'tumours'; say which it is with "
+            "--count ...); fit it first, `gp4c fit` with --out DIR, and pass --pilot DIR/fit.json",
+        ),
+        ("fit empty.csv", "the cell is missing; --drop-missing leaves it out (line 3)"),
         (f"fit inspections.csv {READ} --season 40", "a season of 40 months is longer than the"),
         (f"fit inspections.csv {READ} --season spring", "gp4c: --season must be a period in the"),
         (f"fit inspections.csv {READ} --season -1", "gp4c: --season must be a positive period"),
@@ -166,6 +192,8 @@ def test_mistakes_are_one_line(workplace, line, message):
     plain.assign(start=plain["start"] - 5, stop=plain["stop"] - 5).to_csv("early.csv", index=False)
     plain.assign(hours=[0.0, 5, 5, 5]).to_csv("idle.csv", index=False)
     plain.assign(gone=[5.0, 5.0, 8.0, 8.0]).to_csv("gone.csv", index=False)
+    plain.rename(columns={"count": "tumours"}).to_csv("odd.csv", index=False)
+    plain.assign(count=[1, None, 0, 1]).to_csv("empty.csv", index=False)
     done = run(line)
     assert done.exit_code == 2
     said = [line for line in done.stderr.splitlines() if not line.startswith("gp4c: note: ")]

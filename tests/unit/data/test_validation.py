@@ -45,10 +45,30 @@ def test_a_good_table_passes():
         ("count", 0, 2**53 + 1, "'count' must be at most 2^53; found 9007199254740993 (row 0)"),
         ("count", 0, 10**400, "'count' must be finite; found 1000000000"),
         ("count", 3, float("inf"), "'count' must be finite; found inf (row 3)"),
-        ("count", 3, float("nan"), "'count' must be a number; the cell is missing (row 3)"),
-        ("count", 3, None, "'count' must be a number; the cell is missing (row 3)"),
-        ("count", 3, "", "'count' must be a number; the cell is missing (row 3)"),
-        ("count", 3, "NA", "'count' must be a number; the cell is missing (row 3)"),
+        (
+            "count",
+            3,
+            float("nan"),
+            "'count' must be a number; the cell is missing; missing='drop' leaves it out (row 3)",
+        ),
+        (
+            "count",
+            3,
+            None,
+            "'count' must be a number; the cell is missing; missing='drop' leaves it out (row 3)",
+        ),
+        (
+            "count",
+            3,
+            "",
+            "'count' must be a number; the cell is missing; missing='drop' leaves it out (row 3)",
+        ),
+        (
+            "count",
+            3,
+            "NA",
+            "'count' must be a number; the cell is missing; missing='drop' leaves it out (row 3)",
+        ),
         ("count", 1, "many", "'count' must be a number; found 'many' (row 1)"),
         ("count", 1, True, "'count' must be a number; found True (row 1)"),
         ("count", 1, dt.date(2020, 1, 1), "'count' must be a number; found 2020-01-01 (row 1)"),
@@ -111,7 +131,7 @@ def test_the_first_five_problems_are_listed_in_order_of_rows():
         "'count' must not be negative; found -1 (row 2)",
         "'count' must be a whole number; found 0.5 (row 3)",
         "'stop' must be a number or a date; found 'x' (row 4)",
-        "'count' must be a number; the cell is missing (row 5)",
+        "'count' must be a number; the cell is missing; missing='drop' leaves it out (row 5)",
         "and 2 more",
     ]
 
@@ -209,7 +229,8 @@ def test_dropping_says_how_many_subjects_go_with_it():
     panel = gp4c.PanelCounts.from_frame(table, missing="drop")
     assert panel.subjects.tolist() == [1]
     assert panel.notes == (
-        "2 intervals without a count left out, as a gap, and with them 1 subject without any count",
+        "2 intervals without a count left out, as a gap, and with them 1 subject without any "
+        "count: 2",
     )
 
 

@@ -150,7 +150,11 @@ def bad_folder(folder: Path, column: str, value: object, row: int = 5) -> Path:
     [
         ("count", -1, "'count' must not be negative; found -1 "),
         ("count", 1.5, "'count' must be a whole number; found 1.5 "),
-        ("count", None, "'count' must be a number; the cell is missing "),
+        (
+            "count",
+            None,
+            "'count' must be a number; the cell is missing; missing='drop' leaves it out ",
+        ),
         ("start", float("inf"), "'start' must be finite; found inf "),
         ("stop", -4.0, "'stop' must be greater than 'start'; found ("),
         ("subject", None, "'subject' must label the subject; the cell is missing "),

@@ -13,7 +13,9 @@ from gp4c.cli.options.estimator_options import (
     Estimator,
     FormulaOption,
     JsonOption,
+    SeasonOption,
     SeedOption,
+    TrendOption,
     make_estimator,
     with_covariates,
 )
@@ -44,6 +46,8 @@ def backtest(
     effect: EffectOption = Effect.AUTO,
     bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
+    trend: TrendOption = None,
+    season: SeasonOption = None,
     level: Annotated[
         float, typer.Option(min=0.01, max=0.999, help="Level of the intervals.")
     ] = 0.9,
@@ -63,7 +67,10 @@ def backtest(
 
     panel = with_covariates(read_source(file, table), formula, table.drop_missing)
     chosen = model or [Estimator.GP4C.value]
-    models = {kind: make_estimator(kind, effect, bursts, seed, formula) for kind in chosen}
+    models = {
+        kind: make_estimator(kind, effect, bursts, seed, formula, trend=trend, season=season)
+        for kind in chosen
+    }
     with working("testing", quiet=as_json) as say:
         found = gp4c.backtest(
             models, panel, horizon, origins, level=level, random_state=seed, progress=say

@@ -227,7 +227,7 @@ def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCount
     if by is None:
         return {None: panel}
     from gp4c.data.checks import refuse_varying
-    from gp4c.data.ordering import natural_key
+    from gp4c.data.ordering import levels_in_order
     from gp4c.exceptions import PanelDataError
 
     covariates = panel.covariates
@@ -235,12 +235,12 @@ def groups_of(panel: PanelCounts, by: str | None) -> dict[str | None, PanelCount
         refuse_varying(panel, by)
         known = ", ".join(map(str, covariates.columns)) or "none"
         raise PanelDataError(f"there is no covariate {by!r} to group by; there are: {known}")
-    values = list(covariates[by].dropna().unique())
+    values = levels_in_order(covariates[by])
     if not 1 <= len(values) <= _MOST_GROUPS:
         raise PanelDataError(
             f"{by!r} has {len(values)} different values; --by takes 1 to {_MOST_GROUPS} groups"
         )
-    return {str(value): panel.where(**{by: value}) for value in sorted(values, key=natural_key)}
+    return {str(value): panel.where(**{by: value}) for value in values}
 
 
 def fit_groups(

@@ -194,7 +194,15 @@ def _pilot(source: str | None) -> PanelCounts | PanelEstimator | None:
     if source.endswith(".json"):
         model: PanelEstimator = open_fit(Path(source))
         return model
-    return read_source(source, TableOptions())
+    from gp4c.exceptions import PanelDataError
+
+    try:
+        return read_source(source, TableOptions())
+    except PanelDataError as error:
+        raise PanelDataError(
+            f"the pilot cannot be read with its usual columns ({str(error).splitlines()[0]}); fit "
+            "it first, `gp4c fit` with --out DIR, and pass --pilot DIR/fit.json"
+        ) from None
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.checks import few_digits, refuse_varying, unknown_name
-from gp4c.data.ordering import natural_key
+from gp4c.data.ordering import levels_in_order
 from gp4c.data.summaries.panel_summary import subject_totals
 from gp4c.data.summaries.table import Table
 from gp4c.exceptions import PanelDataError
@@ -103,7 +103,6 @@ def group_codes(
     """Group of each subject, and the groups' names: the reference, then in natural order."""
     if by is None:
         return np.zeros(panel.n_subjects, dtype=np.intp), []
-    import pandas as pd
 
     table = panel.covariates
     if by not in table.columns:
@@ -117,9 +116,7 @@ def group_codes(
             f"{by!r} is missing for subject {missing[0]!r} ({len(missing)} in all)"
         )
     column = table[by]
-    levels = sorted(column.unique().tolist(), key=natural_key)
-    if isinstance(column.dtype, pd.CategoricalDtype) and column.dtype.ordered:
-        levels = [level for level in column.dtype.categories if level in levels]
+    levels = levels_in_order(column)
     if len(levels) > MOST_GROUPS:
         raise PanelDataError(
             f"{by!r} has {len(levels)} different values; a table has at most {MOST_GROUPS} groups"
@@ -237,7 +234,7 @@ def _covariate(
         yield Quantity(name, tuple(moments(values[m]) for m in masks), _mean, _DEVIATION)
     else:
         texts = column.astype(str).to_numpy()
-        levels = sorted(set(texts[~missing]), key=natural_key)
+        levels = [str(level) for level in levels_in_order(column)]
         if len(levels) > MOST_LEVELS:
             cells = tuple({"n": float(len(set(texts[m & ~missing])))} for m in masks)
             yield Quantity(f"{name}, different values", cells, _count)

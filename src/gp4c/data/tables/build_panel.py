@@ -14,6 +14,7 @@ from gp4c.data.checks import (
     check_total,
     plural,
     resolving_window,
+    some_labels,
     within_rounding,
 )
 from gp4c.data.ordering import row_order
@@ -269,8 +270,12 @@ def without_missing_counts(
     if empty.all():
         raise PanelDataError(f"{count!r} is missing in every row; nothing is left")
     kept = table.take(np.flatnonzero(~empty))
-    lost = table.columns[subject].nunique() - kept.columns[subject].nunique()
-    also = f", and with them {plural(lost, 'subject')} without any count" if lost else ""
+    there = set(kept.columns[subject].dropna())
+    lost = [
+        label for label in table.columns[subject].dropna().unique().tolist() if label not in there
+    ]
+    names = f"{plural(len(lost), 'subject')} without any count: {some_labels(lost)}"
+    also = f", and with them {names}" if lost else ""
     note = f"{plural(int(empty.sum()), 'interval')} without a count left out, as a gap{also}"
     return kept, (note,)
 

@@ -30,6 +30,10 @@ BoolArray = NDArray[np.bool_]
 #: a column of a table, of whatever its cells are
 Column: TypeAlias = "pd.Series[Any]"
 
+#: what to do about a missing count
+_LEAVE_OUT = "; missing='drop' leaves it out"
+#: numbers with marks between thousands and a decimal mark: 1,087.5 or 1.087,5
+_THOUSANDS = re.compile(r"[-+]?[1-9]\d{0,2}(?:(?:,\d{3})+\.\d+|(?:\.\d{3})+,\d+)")
 #: texts that stand for a missing cell
 MISSING_TEXT = ("", ".", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null")
 
@@ -138,9 +142,11 @@ def shown_cell(column: Column, row: int) -> str:
 
 
 def comma_hint(column: Column, unreadable: BoolArray) -> str:
-    """Ask about decimal commas if the first unreadable cell looks like one."""
+    """Ask about decimal commas, or thousands, if the first unreadable cell looks like them."""
     rows = np.flatnonzero(unreadable)
     value = column.iloc[rows[0]] if len(rows) else None
+    if isinstance(value, str) and _THOUSANDS.fullmatch(value.strip()):
+        return "; write the number without a mark between thousands"
     if not isinstance(value, str) or value.count(",") != 1:
         return ""
     digits = value.strip().lstrip("+-").replace(",", "")
@@ -162,10 +168,12 @@ def date_hint(column: Column, unreadable: BoolArray) -> str:
 
 
 def check_cells(
-    problems: Problems, name: str, column: Column, numbers: Numbers, what: str = "a number"
-) -> None:
-    """Flag cells that are missing, not a number or not finite."""
-    problems.flag(numbers.missing, f"{name!r} must be {what}", lambda row: "the cell is missing")
+    problems: Problems, name: str, column: Column, numbers: Numbers, what: str = "a number",
+    remedy: str = "",
+) -> None:  # fmt: skip
+    """Flag cells that are missing, not a number or not finite; `remedy` helps with the first."""
+    empty = f"the cell is missing{remedy}"
+    problems.flag(numbers.missing, f"{name!r} must be {what}", lambda row: empty)
     hint = comma_hint(column, numbers.unreadable)
     if "date" in what:
         hint = hint or date_hint(column, numbers.unreadable)
@@ -182,7 +190,7 @@ def check_cells(
 def read_counts(problems: Problems, name: str, column: Column) -> IntArray:
     """Counts as integers; flags what is not a whole number from 0 to 2^53."""
     numbers = parse_numbers(column)
-    check_cells(problems, name, column, numbers)
+    check_cells(problems, name, column, numbers, remedy=_LEAVE_OUT)
     values, good = numbers.values, numbers.good
 
     def found(row: int) -> str:

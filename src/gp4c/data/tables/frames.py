@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from gp4c.data.checks import unknown_name
+from gp4c.data.ordering import natural_key
 from gp4c.data.subjects import IndexArray
 from gp4c.exceptions import PanelDataError
 
@@ -72,13 +73,20 @@ class Table:
         return replace(self, notes=(*notes, *self.notes))
 
     def labelled(self, name: str) -> Column:
-        """A column with the labels of its values, if every value has one."""
+        """A column with the labels of its values, in the order of the values, if all have one."""
+        import pandas as pd
+
         values, labels = self.columns[name], self.value_labels.get(name)
         if not labels:
             return values
         present = values.dropna()
         named = present.map(dict(labels))
-        return values if bool(named.isna().any()) else named.reindex(values.index)
+        if bool(named.isna().any()):
+            return values
+        levels = dict.fromkeys(
+            labels[value] for value in sorted(present.unique().tolist(), key=natural_key)
+        )
+        return named.astype(pd.CategoricalDtype(list(levels), ordered=True)).reindex(values.index)
 
     def column(self, name: str, role: str | None = None) -> Column:
         """Return one column, or an error that says what there is."""

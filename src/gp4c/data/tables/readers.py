@@ -301,6 +301,16 @@ def read_table(source: Readable, label_column: LabelColumn, choice: Choice | Non
     )
 
 
+def _refuse_for_intervals(options: _Options, names: Mapping[str, str]) -> None:
+    """Complain about what is asked of visits only: it would change nothing, and unnoticed."""
+    asked = [name for name in ("cumulative", "since_entry") if getattr(options, name)]
+    if asked:
+        raise PanelDataError(
+            f"{asked[0]}=True needs a table of visits, and this one has intervals from "
+            f"{names['start']!r} to {names['stop']!r}; name a column of visits with time=..."
+        )
+
+
 def _panel(table: Table, options: _Options) -> PanelCounts:
     """Name the columns of a table and build its panel."""
     from gp4c.data.panel import PanelCounts
@@ -316,6 +326,7 @@ def _panel(table: Table, options: _Options) -> PanelCounts:
             since_entry=options.since_entry, day_first=options.day_first,
         )  # fmt: skip
     else:
+        _refuse_for_intervals(options, names)
         origin = options.origin
         is_number = isinstance(origin, int | float) and origin == 0
         panel = PanelCounts.from_frame(

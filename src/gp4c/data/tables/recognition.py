@@ -142,7 +142,7 @@ def not_recognised(
     if {"start", "stop"} & set(roles) and visits:
         hint = f"for a table of visits pass time={visits[0]!r}, else"
     else:
-        hint = unknown_name(roles[0] if len(roles) == 1 else "", free) + ";"
+        hint = unknown_name("", free) + ";"  # a role is no misspelt name
     if {"start", "stop"} <= set(roles) and not visits:
         asked += " (in a table of visits time=... in place of start and stop)"
     yield f"{missing}; {hint} say {which} with {asked}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gp4c.data.checks import KEPT, Problems, check_choice, plural, shown_number
+from gp4c.data.checks import KEPT, Problems, check_choice, plural, shown_number, some_labels
 from gp4c.data.ordering import row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
 from gp4c.data.tables.build_panel import (
@@ -415,5 +415,7 @@ def _left_out(visits: _Visits, gaps: BoolArray, kept: BoolArray) -> tuple[str, .
         notes.append(f"{plural(int(gaps.sum()), 'interval')} without a count left out, as a gap")
     lost = len(visits.labels) - len(np.unique(visits.index[kept]))
     if lost:
-        notes.append(f"{plural(lost, 'subject')} without any counted interval left out")
+        there = np.isin(np.arange(len(visits.labels)), visits.index[kept])
+        names = some_labels(visits.labels[~there].tolist())
+        notes.append(f"{plural(lost, 'subject')} without any counted interval left out: {names}")
     return tuple(notes)

@@ -37,6 +37,17 @@ def test_decimal_commas_throughout(tmp_path):
     assert panel.stop.tolist() == [1.5, 2.25]
 
 
+def test_points_that_are_no_marks_of_thousands_stay_where_decimals_are_commas(tmp_path):
+    path = tmp_path / "points.csv"
+    path.write_text(
+        "id;start;stop;n;dose;build;day\n1;0,0;1,5;2;0.125;1.087;1.2.2024\n"
+        "2;0,5;2,25;0;1.087;1.087 b;31.12.2024\n"
+    )
+    panel = gp4c.read_panel(path, decimal=",", delimiter=";")
+    assert panel.covariates["dose"].tolist() == [0.125, 1.087]
+    assert panel.covariates["build"].tolist() == ["1.087", "1.087 b"]
+
+
 def test_a_column_of_numbers_in_text_is_numbers_only_if_all_are():
     assert _as_numbers(pd.Series(["1,5", None, "2"]), ",").tolist()[::2] == [1.5, 2.0]
     assert _as_numbers(pd.Series(["1,5", "a,b"]), ",").tolist() == ["1.5", "a,b"]

@@ -66,8 +66,8 @@ def test_nulls_and_nans_of_polars_and_arrow_are_missing():
         with pytest.raises(PanelDataError) as caught:
             gp4c.PanelCounts.from_frame(data)
         assert str(caught.value).splitlines() == [
-            "'count' must be a number; the cell is missing (row 1)",
-            "'count' must be a number; the cell is missing (row 2)",
+            "'count' must be a number; the cell is missing; missing='drop' leaves it out (row 1)",
+            "'count' must be a number; the cell is missing; missing='drop' leaves it out (row 2)",
         ]
 
 

@@ -252,6 +252,20 @@ def test_types_that_change_far_into_the_file():
             {"delimiter": ";", "decimal": ","},
             "'start' must be a number or a date; found 'x' (line 3)",
         ),
+        (
+            "id;start;stop;n\n1;0;1.087;0\n2;0,5;955;0\n3;0;1.087,5;0\n",
+            {"delimiter": ";", "decimal": ","},
+            "'stop' has a point between thousands where decimals are marked by commas; found "
+            "'1.087'; write the number without the point (line 2)\n"
+            "'stop' has a point between thousands where decimals are marked by commas; found "
+            "'1.087,5'; write the number without the point (line 4)",
+        ),
+        (
+            'id,start,stop,n\n1,0,"1,087.5",0\n',
+            {},
+            "'stop' must be a number or a date; found '1,087.5'; write the number without a mark "
+            "between thousands (line 2)",
+        ),
         (b"\x00\x01\x02\x03", {}, "the file is not a table: it holds binary data, not text"),
         (
             bytes(range(128, 256)),

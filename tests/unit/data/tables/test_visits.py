@@ -71,7 +71,7 @@ def test_a_visit_at_the_origin_closes_no_interval():
     table = {"id": [1, 1, 2], "month": [0, 4, 0], "n": [0, 2, None]}
     panel = panel_of(table)
     assert rows(panel) == [(1, 0, 4, 2)]
-    assert "1 subject without any counted interval left out" in panel.notes
+    assert "1 subject without any counted interval left out: 2" in panel.notes
 
 
 def test_a_total_at_the_origin_is_what_later_totals_start_from():
@@ -149,11 +149,15 @@ def test_rows_may_come_in_any_order_unless_order_is_a_rule():
             {"cumulative": True},
             "cumulative counts must not decrease within a subject; subject a goes 1 → 0 (row 1)",
         ),
-        ({"n": [1, None, 2, 3, 2]}, {}, "'n' must be a number; the cell is missing (row 1)"),
+        (
+            {"n": [1, None, 2, 3, 2]},
+            {},
+            "'n' must be a number; the cell is missing; missing='drop' leaves it out (row 1)",
+        ),
         (
             {"n": [1, None, 2, 3, 2]},
             {"cumulative": True},
-            "'n' must be a number; the cell is missing (row 1)",
+            "'n' must be a number; the cell is missing; missing='drop' leaves it out (row 1)",
         ),
         ({"n": [None] * 5}, {"cumulative": True, "missing": "drop"}, "'n' is missing in every row"),
         ({"n": [None] * 5}, {"missing": "drop"}, "nothing is left"),

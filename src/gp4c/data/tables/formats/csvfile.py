@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _NAMES = {";": "';'", "\t": "a tab ('\\t')", "|": "'|'", " ": "a space"}
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d*)?")
+_POINTS_IN_THOUSANDS = r"\s*[-+]?[1-9]\d{0,2}(?:\.\d{3})+(?:,\d*)?\s*"
 
 
 def read_csv_table(
@@ -61,9 +62,11 @@ def read_csv_table(
     try:
         line, header = _header(lines, source, layout.delimiter)
         body = _from_line(data, line)
-        unequal, columns = _parse(body, header, label_column(header), layout)
+        problems = Problems(lines.locate)
+        unequal, columns = _parse(body, header, label_column(header), layout, problems)
         if unequal:
             _raise_unequal(lines, len(header), layout.decimal)
+        problems.raise_any()
     except (csv.Error, pa.ArrowInvalid) as error:
         reason = str(error).splitlines()[0]
         raise PanelDataError(f"{source} is not a table: {reason}") from None
@@ -160,7 +163,7 @@ def _header(lines: _Lines, source: str, delimiter: str) -> tuple[int, list[str]]
 
 
 def _parse(
-    data: bytes, header: list[str], label: str | None, layout: Layout
+    data: bytes, header: list[str], label: str | None, layout: Layout, problems: Problems
 ) -> tuple[bool, dict[str, Column]]:
     """Columns by name, and whether some row has another number of cells than the header."""
     import pyarrow as pa
@@ -188,6 +191,8 @@ def _parse(
         if name == label:
             columns[name] = _as_written(column)
         elif not guessed or decimal != ".":
+            if decimal == ",":
+                _flag_thousands(problems, name, column)
             columns[name] = _as_numbers(column, decimal)
     return bool(unequal), columns
 
@@ -265,6 +270,25 @@ def _as_numbers(column: Column, decimal: str) -> Column:
         return text.where(numbers.notna(), column)
     written_whole = bool(column.str.fullmatch(r"\s*[-+]?\d{1,15}\s*").all())
     return numbers.astype("int64") if written_whole else numbers
+
+
+def _flag_thousands(problems: Problems, name: str, column: Column) -> None:
+    """Flag points between thousands, which would be read as decimal points: 1.087 is not 1,087."""
+    import pandas as pd
+
+    if not pd.api.types.is_string_dtype(column.dtype):
+        return
+    grouped = column.str.fullmatch(_POINTS_IN_THOUSANDS).fillna(False).to_numpy(dtype=bool)
+    others = column[~grouped].dropna()
+    if not grouped.any() or bool(others.str.contains(".", regex=False).any()):
+        return  # no such cell, or the points of this column are decimal points, or dates
+    if np.isnan(numbers_in(others.str.replace(",", ".", regex=False))).any():
+        return  # a column of text
+    problems.flag(
+        grouped,
+        f"{name!r} has a point between thousands where decimals are marked by commas",
+        lambda row: f"found {column.iloc[row]!r}; write the number without the point",
+    )
 
 
 def _raise_unequal(lines: _Lines, expected: int, decimal: str) -> None:

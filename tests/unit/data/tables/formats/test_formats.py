@@ -20,6 +20,7 @@ import pytest
 from pyarrow import feather
 
 import gp4c
+from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.exceptions import MissingExtraError, NotEnoughMemoryError, PanelDataError
 
 #: dates, whole and broken numbers, codes with leading zeros, gaps in covariates, letters
@@ -240,7 +241,7 @@ def test_labels_of_values_and_codes_of_missing_cells_are_kept(tmp_path):
     panel = gp4c.read_panel(path, missing="drop")
     assert panel.covariates["arm"].tolist() == ["placebo"]
     assert "'n': 1 cell missing by a code: 99 (not done) once" in panel.notes
-    assert "the cell is missing (observation 4)" in message_of(path)
+    assert "the cell is missing; missing='drop' leaves it out (observation 4)" in message_of(path)
     found = gp4c.data.tables.readers.recognise_table(path)
     assert found.titles == {"n": "Number of new tumours"}
     path = tmp_path / "coded.dta"
@@ -249,6 +250,30 @@ def test_labels_of_values_and_codes_of_missing_cells_are_kept(tmp_path):
     panel = gp4c.read_panel(path, missing="drop")
     assert panel.n_events == 2
     assert "'n': 1 cell missing by a code: .d once" in panel.notes
+
+
+@pytest.mark.parametrize("write", [pyreadstat.write_sav, pyreadstat.write_dta])
+def test_labelled_values_keep_the_order_of_their_codes(write, tmp_path):
+    # by their letters, "high" would be the reference and "Lille" would come before "Lyon"
+    code = np.tile([2, 3, 1], 8)
+    dose, site = {1: "placebo", 2: "low", 3: "high"}, {1: "Paris", 2: "Lyon", 3: "Lille"}
+    start = np.repeat([0.0, 3.0], 12)
+    frame = pd.DataFrame(
+        {"id": range(24), "start": start, "stop": start + 3, "n": [4, 2, 6] * 8, "arm": code}
+    ).assign(site=code)
+    path = tmp_path / "coded"
+    write(frame, path, variable_value_labels={"arm": dose, "site": site})
+    panel = gp4c.read_panel(path)
+    table = panel.table(by="arm").to_frame()
+    assert list(table.columns)[2:5] == ["placebo", "low", "high"]
+    sites = ["site: Paris", "site: Lyon", "site: Lille"]
+    assert list(table["quantity"].unique())[-3:] == sites
+    test = PanelTest.of(panel, "arm", test="trend", n_permutations=99)
+    assert test.groups.levels == ["placebo", "low", "high"]
+    assert test.scores.tolist() == [0, 1, 2]
+    model = gp4c.LogLinear(formula="site").fit(panel)
+    assert model.effects_["covariate"].tolist() == ["site[Lyon]", "site[Lille]"]
+    assert panel.where(arm="low").n_events == 32
 
 
 @pytest.mark.parametrize(
