@@ -32,6 +32,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 #: results that are not made by benchmarks/run.py: where they are, what makes them
 CAMPAIGNS = {
     "bladder": ("docs/images/bladder.json", "make pictures"),
+    "reproduction": ("experiments/results/trials.json", "python experiments/run.py"),
     "calibration": (
         "benchmarks/results/calibration.json", "python -m benchmarks.calibration --jobs 2"
     ),
@@ -45,6 +46,7 @@ MADE = {
     "README.md": ("bladder", "burst_calibration", "permutation_size", "speed"),
     "docs/calibration_record.md": ("calibration",),
     "docs/reliability.md": ("fuzz", "trust", "coverage", "mutation"),
+    "docs/reproduction.md": ("reproduction",),
 }
 #: a longer list is raw data, not figures to quote
 MOST_VALUES = 60

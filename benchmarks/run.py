@@ -30,6 +30,7 @@ BENCHMARKS = (
     "modulation_fleets",
     "speed",
     "count_terms_time",
+    "published_path",
     "synthetic_a",
     "scale",
     "judge",
