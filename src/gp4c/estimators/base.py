@@ -62,7 +62,6 @@ class PanelEstimator(Showing, FittedWindow):
         :class:`gp4c.estimators.interfaces.fitted_state.FittedState`.
     """
 
-    __signature__: ClassVar[inspect.Signature]
     title: ClassVar[str] = ""
     name: ClassVar[str] = ""
     method_text: ClassVar[str] = ""
@@ -193,9 +192,6 @@ class PanelEstimator(Showing, FittedWindow):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        # help and the API reference would show the arguments of __new__
-        parameters = list(inspect.signature(cls.__init__).parameters.values())
-        cls.__signature__ = inspect.Signature(parameters[1:])
         if "title" not in vars(cls):
             return
         known = ESTIMATORS.setdefault(cls.__name__, cls)

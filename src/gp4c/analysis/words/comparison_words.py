@@ -121,8 +121,9 @@ def _cautions(found: Comparison) -> Iterator[str]:
             f"{', '.join(others)}."
         )
     events = np.bincount(found.codes[found.panel.subject_index], found.panel.count)
+    sizes = np.bincount(found.codes, minlength=len(found.groups))
     for k, group in enumerate(found.groups):
-        yield from small_group_words(found, group, np.count_nonzero(found.codes == k))
+        yield from small_group_words(found, group, int(sizes[k]))
         if events[k] == 0:
             yield (
                 f"{group} has no events: its curve, and the size of every ratio of curves with it, "

@@ -7,7 +7,7 @@ costs more than most fits.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from gp4c.data.checks import unknown_name
 
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 
 class Parameters:
     """An object whose parameters are the keyword arguments of its constructor."""
+
+    __signature__: ClassVar[inspect.Signature]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # help and the API reference would show the arguments of __new__
+        parameters = list(inspect.signature(cls.__init__).parameters.values())
+        cls.__signature__ = inspect.Signature(parameters[1:])
 
     def __new__(cls, *args: object, **params: object) -> Self:
         """Refuse an unknown argument with the known ones."""
