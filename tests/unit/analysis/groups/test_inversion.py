@@ -80,6 +80,33 @@ def test_many_subjects_need_no_permutations(monkeypatch):
     assert test.p_value(0.0) == p_value
 
 
+def test_ratios_that_the_law_keeps_are_not_permuted(monkeypatch):
+    # p is the larger of two, so that the interval is the same to the last digit
+    rng = np.random.default_rng(4)
+    groups = np.repeat([0, 1], 40)
+    count = rng.poisson(np.where(groups == 0, 3.0, 2.0) * rng.gamma(2.0, 0.5, 80))
+    test, permute, asked, runs = (
+        shifted(count, groups, n_permutations=199),
+        ShiftedTest.p_value,
+        [],
+        [],
+    )
+
+    def p_value(self, delta, enough=1.0):
+        asked.append(delta)
+        return permute(self, delta)
+
+    monkeypatch.setattr(ShiftedTest, "p_value", p_value)
+    every = test.interval(0.95)
+    monkeypatch.setattr(ShiftedTest, "p_value", permute)
+    run = inversion.permutation_test
+    monkeypatch.setattr(
+        inversion, "permutation_test", lambda *a, **k: (runs.append(1), run(*a, **k))[1]
+    )
+    assert test.interval(0.95) == every
+    assert len(runs) < 0.8 * len(asked)
+
+
 def test_exposure_is_part_of_the_rate():
     rng = np.random.default_rng(3)
     groups = np.repeat([0, 1], 60)
