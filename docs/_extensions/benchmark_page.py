@@ -175,8 +175,8 @@ def modulation_fleets(found):
     yield table(["interval", "share held", "mean estimate", "truth"], rows)
     yield (
         f"Forecasts are off by {held['bias of forecasts']:+.1%} in all. The mean square of error "
-        f"over deviation is {number(held['spread'])}: these fleets follow their trend exactly, "
-        "and the model allows for deviations from it, so that intervals are too wide."
+        f"over deviation is {number(held['spread'])}; 1 would be right. These fleets follow "
+        "their trend exactly, and the model allows for deviations from it too."
     )
 
 

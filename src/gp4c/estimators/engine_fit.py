@@ -38,9 +38,9 @@ Floats = NDArray[np.float64]
 
 #: prior deviation of a coefficient, in deviations of its covariate: nearly flat
 COEFFICIENT = 3.0
-#: fewest and most draws behind the effects of single subjects, draws times subjects that all of
-#: them allow, and subjects treated at once
-_EFFECT_DRAWS, _EFFECT_WORK, _AT_ONCE = (20, 400), 2e6, 5_000
+#: fewest and most draws behind the effects of single subjects, and draws times rows that all of
+#: them allow: where rows are many, the curve is nearly known. Subjects treated at once
+_EFFECT_DRAWS, _EFFECT_WORK, _AT_ONCE = (8, 400), 2e6, 5_000
 #: rows up to which a panel is fitted as it is, whatever the laws
 ORDINARY = 5_000
 #: laws of counts that an answer to ``bursts=`` leaves open, the richest first
@@ -286,10 +286,12 @@ def _sampled(
 
 
 def _store_hyper(model: GaussianProcessModel, draws: CurveDraws) -> None:
+    """Medians; of the curves that vary, if some do."""
     length = draws.window[1] - draws.window[0]
     half = np.array([0.5])
     each = np.stack([np.log(draws.length_scale), draws.variance, draws.prior_mean])
-    log_scale, variance, mean = weighted_quantiles(each, draws.weights, half)[0]
+    some = np.full(draws.size, True) if draws.steady.all() else ~draws.steady
+    log_scale, variance, mean = weighted_quantiles(each[:, some], draws.weights[some], half)[0]
     model.length_scale_ = float(np.exp(log_scale) * length)
     model.variance_ = float(variance * draws.scale)
     model.mean_ = float(mean * np.sqrt(draws.scale))
@@ -323,7 +325,8 @@ def store_subjects(model: GaussianProcessModel, data: EngineData, draws: CurveDr
     if not effect.varies:
         return
     known = model.histories_
-    size = int(np.clip(_EFFECT_WORK / len(known.subjects), *_EFFECT_DRAWS))
+    n_rows = max(len(known.subjects), len(known.row_start))
+    size = int(np.clip(_EFFECT_WORK / n_rows, *_EFFECT_DRAWS))
     who = systematic(draws.weights, size, np.random.default_rng(0))
     effects, expected = np.empty(len(known.subjects)), np.empty(len(known.subjects))
     for some in _runs(len(known.subjects)):

@@ -159,6 +159,8 @@ class GP4C(TypedCurves):
         rate ratio with interval, z and p-value.
     trend_ : str or None
         The trend in words, with its interval; :meth:`trend_estimate` has the numbers.
+    trend_alone_ : float or None
+        Probability that the rate follows its trend without further variation.
     season_ : str or None
         The season in words; :meth:`season_factor`, :meth:`season_band` and :meth:`season_table`
         have the numbers.

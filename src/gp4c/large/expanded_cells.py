@@ -51,6 +51,8 @@ _NEAR, _MOST_STEPS = 1.0, 15
 _SHARES = (0.03, 0.2)
 #: rows that are treated at once
 _AT_ONCE = 20_000
+#: rows whose maps to nodes are kept for the next step of a climb: 0.1 GB
+_MOST_KEPT = 250_000
 #: most curvature of the expansion along any direction: where data say less, they say nothing
 _FLAT = -1e-6
 #: draws on which the error is measured
@@ -223,12 +225,21 @@ class ManyLandscape(Landscape):
         """Value, gradient and Hessian at points (D, C), the prior counted once."""
         prior = of_prior(self, x, u)
         total = Derivatives(*(np.copy(part) for part in prior))
-        for cells in self.many.chunks(self.laws):
-            task = task_for(cells, *self.laws, **self.many.settings)
-            one = task.landscape(self.log_length).derivatives(x, u)
-            for sums, part, again in zip(_parts(total), _parts(one), prior, strict=True):
+        for one in self._kept_parts or self._parts():
+            found = one.derivatives(x, u)
+            for sums, part, again in zip(_parts(total), _parts(found), prior, strict=True):
                 sums += part - again
         return total
+
+    def _parts(self) -> Iterator[Landscape]:
+        """The landscapes of some subjects at a time."""
+        for cells in self.many.chunks(self.laws):
+            yield task_for(cells, *self.laws, **self.many.settings).landscape(self.log_length)
+
+    @cached_property
+    def _kept_parts(self) -> list[Landscape]:
+        """All of them, where a climb over a sample comes back to them; none where they are many."""
+        return list(self._parts()) if len(self.many.rows.start) <= _MOST_KEPT else []
 
 
 def of_prior(land: Landscape, x: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:

@@ -210,18 +210,30 @@ class CountLikelihood:
         times: int = 1,
     ) -> Floats:
         """υ of each owner given its counts, `times` for every draw of the curve, (O, S · times)."""
+        return self.effects(row, owner, params, rng, times)[0]
+
+    def effects(
+        self,
+        row: Floats,
+        owner: Floats,
+        params: Floats,
+        rng: np.random.Generator,
+        times: int = 1,
+    ) -> tuple[Floats, Floats]:
+        """The same, and the means of the laws that they are drawn from, (O, S)."""
         cells, (psi, theta) = self.cells, self.split(params)
-        result = np.ones((len(owner), owner.shape[1] * times))
+        drawn, mean = np.ones((len(owner), owner.shape[1] * times)), np.ones_like(owner)
         if not self.effect.varies:
-            return result
-        exposure = np.repeat(self.law.hazard(theta)[0] * owner[self._easy], times, axis=1)
+            return drawn, mean
+        exposure = self.law.hazard(theta)[0] * owner[self._easy]
         power = cells.owner_power[self._easy][:, None]
-        every = np.repeat(psi, times, axis=1)
-        result[self._easy] = self.effect.draw(every, power, exposure, rng)
+        mean[self._easy] = self.effect.mean(psi, power, exposure)
+        every, each = np.repeat(psi, times, axis=1), np.repeat(exposure, times, axis=1)
+        drawn[self._easy] = self.effect.draw(every, power, each, rng)
         if len(cells.hard):
-            hard = owner[cells.hard]
-            result[cells.hard] = self.integral.draw(row, hard, psi, theta, rng, times)
-        return result
+            found = self.integral.draw(row, owner[cells.hard], psi, theta, rng, times)
+            drawn[cells.hard], mean[cells.hard] = found
+        return drawn, mean
 
     # -- derivatives ----------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ With the window at [0, 1] and the mean rate at 1 (docs/maths_engine.md, section 
   N(0, 0.3²)): curves vary on scales between a thirtieth and about half of the window. Without
   the lower end, counts that cluster within visits are explained by spikes of the rate;
 * relative variation: ln(√γ / g) ~ N(ln 0.3, 1), the standard deviation of f relative to its
-  mean: it shrinks towards a constant rate;
+  mean: it shrinks towards a constant rate.
+  Beside a trend the curve does not vary at all with probability ½;
 * level: ln(g² + γ) ~ N(0, 1), wide around the mean rate seen.
 
 Parameters of the laws of counts and effects have priors of their own (`gp4c.model.laws`).
@@ -23,6 +24,8 @@ Floats = NDArray[np.float64]
 #: ends of the even part of ln a, and their softness
 LENGTH_SCALE = (float(np.log(0.03)), float(np.log(0.6)), 0.3)
 VARIATION = (float(np.log(0.3)), 1.0)
+#: u that stands for a curve that does not vary: it does by less than 0.1%
+STEADY = -7.0
 LEVEL = (0.0, 1.0)
 
 

@@ -308,7 +308,8 @@ def _distinct(
     start: Floats, stop: Floats, sheet: Indices
 ) -> tuple[tuple[Floats, Floats, Indices], Indices]:
     """Distinct intervals with the same inputs, in order, and the one of each row."""
-    order = np.lexsort((sheet, stop, start))
+    one_sheet = not len(sheet) or sheet.min() == sheet.max()
+    order = np.lexsort((stop, start) if one_sheet else (sheet, stop, start))
     s, e, which = start[order], stop[order], sheet[order]
     new = np.ones(len(order), dtype=bool)
     new[1:] = (s[1:] != s[:-1]) | (e[1:] != e[:-1]) | (which[1:] != which[:-1])

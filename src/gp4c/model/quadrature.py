@@ -136,7 +136,7 @@ class IntervalIntegrals:
             for i in range(0, max(len(start), 1), _CHUNK)
         ]  # fmt: skip
         self._partial = chunks[0] if len(chunks) == 1 else sparse.vstack(chunks, format="csr")
-        self._partial_t = self._partial.T.tocsr()
+        self._adjoint = self._partial.T
         self._whole_from = np.minimum(first + 1, last)
         self._whole_to = last
         n_nodes = len(grid.nodes)
@@ -211,4 +211,4 @@ class IntervalIntegrals:
         change = np.bincount(self._whole_from, coefficients, panels + 1)
         change -= np.bincount(self._whole_to, coefficients, panels + 1)
         whole = np.repeat(np.cumsum(change)[:panels], self.grid.order) * self.grid.weights
-        return np.asarray(self._partial_t @ coefficients + whole)
+        return np.asarray(self._adjoint @ coefficients + whole)

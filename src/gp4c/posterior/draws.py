@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.model.hyper_priors import STEADY
 from gp4c.model.kernels import KERNELS
 from gp4c.model.quadrature import Grid, IntervalIntegrals
 from gp4c.model.sparse_prior import SparsePrior
@@ -135,6 +136,11 @@ class CurveDraws:
     def size(self) -> int:
         """S, the number of draws."""
         return len(self.weights)
+
+    @cached_property
+    def steady(self) -> NDArray[np.bool_]:
+        """Draws of a curve that does not vary, (S,): its prior beside a trend has some."""
+        return np.asarray(self.variance < np.exp(2 * STEADY + 1) * self.prior_mean**2)
 
     @cached_property
     def length_scale(self) -> Floats:

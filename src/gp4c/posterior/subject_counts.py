@@ -206,8 +206,19 @@ class SubjectCounts:
         times: int = 1,
     ) -> Floats:
         """υ of each subject given its counts, (K, S · times): `times` for each draw."""
+        return self.effects(integrals, params, rng, beta, times)[0]
+
+    def effects(
+        self,
+        integrals: Floats,
+        params: Floats,
+        rng: np.random.Generator,
+        beta: Floats | None = None,
+        times: int = 1,
+    ) -> tuple[Floats, Floats]:
+        """The same, and E υ given the counts, (K, S)."""
         _, row, owner = self._split(integrals, beta)
-        return self.likelihood.effect_draws(row, owner, params, rng, times)
+        return self.likelihood.effects(row, owner, params, rng, times)
 
     def effect_nodes(
         self, integrals: Floats, params: Floats, beta: Floats | None = None

@@ -114,13 +114,21 @@ def _early_fit(
         n_subjects=early.n_subjects, constant=0.0, pool=False, modulation=modulation,
     )  # fmt: skip
     task = task_for(cells, early.law, early.effect, posterior.kernel)
-    scale = float(np.exp(posterior.weights @ np.log(posterior.length_scale)))
+    weights = _more_probable(posterior)
+    scale = float(np.exp(weights @ np.log(posterior.length_scale)))
     mean, variance = posterior.prior_mean, posterior.variance
     log_share = 0.5 * np.log(variance / np.maximum(mean**2, 1e-300))
-    share = float(np.clip(posterior.weights @ log_share, *task.variations))
+    share = float(np.clip(weights @ log_share, *task.variations))
     lattice = modes_at(task, scale / (1.0 - LATE), share, n_starts=0)
     weighted = weigh(lattice, _DRAWS, np.random.default_rng(0), rounds=0)
     return EngineFit(task, lattice, weighted, {}).draws(posterior.kernel)
+
+
+def _more_probable(posterior: CurveDraws) -> Floats:
+    """Weights of the curves that vary, or of those that do not: an average would be neither."""
+    weights, steady = posterior.weights, posterior.steady
+    kept = np.where(steady == (weights[steady].sum() > 0.5), weights, 0.0)
+    return np.asarray(kept * (weights.sum() / kept.sum()))
 
 
 def _shortened(posterior: CurveDraws, window: tuple[float, float]) -> Modulation | None:

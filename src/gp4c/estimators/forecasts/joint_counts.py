@@ -287,8 +287,8 @@ class JointCounts:
             if known.mean_expected is not None:  # the spans were not kept: R is its mean
                 expected = known.mean_expected[:, None]
             return law.draw(psi, totals, expected, rng), law.mean(psi, totals, expected)
-        drawn = counts.effect_draws(seen, params, rng, beta, times)
-        return drawn, np.repeat(counts.effect_means(seen, params, beta), times, axis=1)
+        drawn, mean = counts.effects(seen, params, rng, beta, times)
+        return drawn, np.repeat(mean, times, axis=1)
 
     def _closed_form(self, asked: Asked) -> Floats | None:
         """Means with the curve averaged out exactly, where no effect depends on it."""

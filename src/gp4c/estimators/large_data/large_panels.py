@@ -75,10 +75,19 @@ class _LargePanel:
 
     def _cells(self, law: CountLaw, effect: SubjectEffect) -> Cells | None:
         """Cells to which a fit takes a few seconds; None if they are too many."""
-        if effect.varies and self._left(law) > MOST_HARD_ROWS:
+        if (effect.varies and self._left(law) > MOST_HARD_ROWS) or self._n_intervals > MOST_CELLS:
             return None
         cells = self.data.cells(law, effect)
         return cells if _bearable(cells) else None
+
+    @cached_property
+    def _n_intervals(self) -> int:
+        """Different intervals with events: the least number of cells of any law."""
+        panel = self.data.panel
+        assert panel is not None
+        seen = np.asarray(panel.count) > 0
+        ends = np.sort(np.asarray(panel.start)[seen] + 1j * np.asarray(panel.stop)[seen])
+        return int((np.diff(ends) != 0).sum()) + bool(len(ends))
 
     def _left(self, law: CountLaw) -> int:
         """Rows with a remainder."""

@@ -90,6 +90,12 @@ class Task:
         return _VARIATIONS if self.mean is None or self.mean else (_ZERO_MEAN, _ZERO_MEAN)
 
     @property
+    def steady(self) -> float:
+        """Prior probability that the curve does not vary; 0 where the mean of f is given."""
+        modulation = self.likelihood.cells.modulation
+        return 0.0 if modulation is None or self.mean is not None else modulation.alone
+
+    @property
     def first_variation(self) -> float:
         """u where a search begins."""
         low, high = self.variations

@@ -16,6 +16,7 @@ from scipy.special import logsumexp
 from gp4c.inference.engine.climb import Mode, carried_over, climb
 from gp4c.inference.engine.landscape import Landscape, Task
 from gp4c.inference.engine.turns import distinct, turned_modes
+from gp4c.model.hyper_priors import STEADY, VARIATION, normal_log_density
 
 Floats = NDArray[np.float64]
 
@@ -87,12 +88,31 @@ class Lattice:
     spread : (deviation of ln a, deviation of u)
     turned : list of Mode
         Modes at the best point with other signs of f, as far as they matter.
+    steady : Point, optional
+        The curve that does not vary, beside the lattice; it stands for its prior probability.
     """
 
     points: list[Point]
     steps: tuple[float, float]
     spread: tuple[float, float]
     turned: list[Mode] = field(default_factory=list)
+    steady: Point | None = None
+
+    @property
+    def masses(self) -> list[tuple[Point, float]]:
+        """All points, with ln of what the density at each is multiplied by.
+
+        That is the area that a point stands for, times the prior probability that the curve
+        varies. The steady curve has the other part of the probability, and no prior of (ln a, u).
+        """
+        if self.steady is None:
+            return [(point, self.log_step) for point in self.points]
+        mode = self.steady.mode
+        share = mode.landscape.task.steady
+        density = mode.landscape.log_prior_length + normal_log_density(np.array(mode.u), *VARIATION)
+        varying = self.log_step + float(np.log1p(-share))
+        steady = float(np.log(share) - density)
+        return [*((point, varying) for point in self.points), (self.steady, steady)]
 
     @property
     def log_step(self) -> float:
@@ -102,6 +122,8 @@ class Lattice:
     @property
     def log_evidence(self) -> float:
         """By Laplace's method at each point, and the trapezoid rule over them."""
+        if self.steady is not None:
+            return float(logsumexp([p.log_evidence + mass for p, mass in self.masses]))
         return float(logsumexp([p.log_evidence for p in self.points])) + self.log_step
 
     @property
@@ -385,7 +407,20 @@ def find_modes(task: Task, after: Lattice | None = None, rounds: int = _MOST_ROU
         if lattice.suits:
             break
     assert lattice is not None
-    return _polished(_best_turned(task, lattice).thinned())
+    return replace(_polished(_best_turned(task, lattice).thinned()), steady=steady_point(task))
+
+
+def steady_point(task: Task) -> Point | None:
+    """The mode of the curve that does not vary; None where its probability is 0.
+
+    Its length-scale is known from nowhere, and the longest needs the fewest inducing inputs.
+    """
+    if not task.steady:
+        return None
+    land = task.landscape(LENGTHS[1])
+    start = land.rough_start(STEADY)[:, None]
+    mode = climb(land, start, np.array([STEADY]))[0]
+    return Point(0, 0, mode) if mode.found else None
 
 
 def _best_turned(task: Task, lattice: Lattice) -> Lattice:

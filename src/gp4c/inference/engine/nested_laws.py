@@ -57,13 +57,8 @@ def nested_parameters(rich: Task, simple: Task) -> Indices | None:
     return np.array([names.index(name) for name in wanted], dtype=np.intp)
 
 
-def nested_evidence(
-    found: Weighted, log_step: float, simple: Task, kept: Indices
-) -> NestedEvidence:
-    """The evidence of `simple` from draws of a richer law, whose parameters `kept` it has.
-
-    `log_step` is that of the lattice, which is in the draws' targets.
-    """
+def nested_evidence(found: Weighted, simple: Task, kept: Indices) -> NestedEvidence:
+    """The evidence of `simple` from draws of a richer law, whose parameters `kept` it has."""
     n_params = found.sheaves[0].point.mode.landscape.task.n_params
     left_out = np.setdiff1d(np.arange(n_params), kept)
     theta = np.concatenate([_params(sheaf.x, sheaf.point.mode.landscape.size, n_params)[left_out]
@@ -75,7 +70,7 @@ def nested_evidence(
         size, m = sheaf.x.shape[1], land.size
         rows = np.r_[0 : m + 1, m + 1 + kept, m + 1 + n_params : len(sheaf.x)]
         joint = land.log_density(sheaf.x[rows], np.full(size, sheaf.u))
-        rich = sheaf.target - log_step
+        rich = sheaf.target - sheaf.log_mass
         ratios.append(joint + log_q[first : first + size] - rich)
         first += size
     log_ratio = np.concatenate(ratios)

@@ -125,6 +125,7 @@ def fit_posterior(
         search.searched(laws, tasks[laws], seed, roughly=False)
     lattice, pilot = search.lattices[laws], search.pilots.get(laws)
     if hyper == "optimize":
+        lattice = replace(lattice, steady=None)
         best, pilot = _most_probable(lattice, seed), None
         lattice = Lattice([best], (1.0, 1.0), lattice.spread, turned_modes(best.mode))
     tell("weighing draws")
@@ -161,7 +162,7 @@ class LawSearch:
             kept = nested_parameters(lattice.best.mode.landscape.task, simple)
             if kept is None:
                 continue
-            found = nested_evidence(pilot, lattice.log_step, simple, kept)
+            found = nested_evidence(pilot, simple, kept)
             far = found.log_evidence < pilot.log_evidence - _FAR_BEHIND
             if far or _trusted(found.effective, found.pareto_k):
                 return max(found.log_evidence, pilot.log_evidence - _NO_NUMBER)

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from gp4c.inference.engine.climb import climb
 from gp4c.inference.engine.landscape import Task
-from gp4c.inference.engine.lattice import Lattice, Point
+from gp4c.inference.engine.lattice import LENGTHS, Lattice, Point
 from gp4c.inference.engine.turns import distinct
-from gp4c.model.hyper_priors import VARIATION, normal_log_density
+from gp4c.inference.engine.weigh import weigh
+from gp4c.model.hyper_priors import STEADY, VARIATION, normal_log_density
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +18,8 @@ Floats = NDArray[np.float64]
 N_STARTS = 60
 #: modes so many nats below the best are left out
 _DROP = 12.0
+#: draws that give the evidence of a curve that does not vary, to 0.05
+_STEADY_DRAWS = 2000
 
 
 def modes_at(
@@ -44,3 +47,10 @@ def log_prior_at(lattice: Lattice) -> float:
     """ln p(ln a) + ln p(u) at the single point of a lattice."""
     mode = lattice.points[0].mode
     return float(mode.landscape.log_prior_length + normal_log_density(np.array(mode.u), *VARIATION))
+
+
+def steady_evidence(task: Task, seed: int = 0) -> float:
+    """ln p(counts) where the curve does not vary."""
+    lattice = modes_at(task, float(np.exp(LENGTHS[1])), STEADY, n_starts=0)
+    found = weigh(lattice, _STEADY_DRAWS, np.random.default_rng(seed), rounds=0)
+    return found.log_evidence - log_prior_at(lattice)

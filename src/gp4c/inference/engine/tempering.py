@@ -288,7 +288,7 @@ def _result(terrain: Terrain, kept: list[Draws], family: Indices, log_evidence: 
         i, j = divmod(int(one), len(terrain.u))
         share = log_evidence + float(np.log(len(who) / total))
         sheaves.append(
-            Sheaf(_point(terrain, i, j, x[:, who].mean(axis=1), share), [],
+            Sheaf(_point(terrain, i, j, x[:, who].mean(axis=1), share), 0.0, [],
                   np.array([float(len(who))]), x[:, who], value[who])
         )  # fmt: skip
     weights = np.full(total, 1.0 / total)

@@ -13,9 +13,10 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from gp4c.inference.engine.landscape import Landscape, Task, split_level
-from gp4c.model.hyper_priors import LEVEL, VARIATION
+from gp4c.model.hyper_priors import LEVEL, STEADY, VARIATION
 from gp4c.model.laws.count_law import Parameter
 
 Floats = NDArray[np.float64]
@@ -116,6 +117,8 @@ Matrix: TypeAlias = Floats | Product
 class Terrain:
     """Landscapes at evenly spaced ln a, and evenly spaced u.
 
+    Where the curve may be steady, the u of that stands before the others.
+
     Attributes
     ----------
     landscapes : list of Landscape
@@ -133,6 +136,7 @@ class Terrain:
         size = task.size_for(max(float(np.exp(log_lengths.min())), _CARRIED))
         same = replace(task, n_inducing=size)
         steps = (_step(log_lengths), _step(u))
+        u = np.concatenate([[STEADY], u]) if task.steady else u
         return cls([same.landscape(float(place), _ORDER) for place in log_lengths], u, steps)
 
     @property
@@ -161,10 +165,14 @@ class Terrain:
 
     @cached_property
     def log_prior_column(self) -> Floats:
-        """ln (prior density of u · step)."""
+        """ln (prior density of u · step); of a steady curve its probability, over all rows."""
         z = (self.u - VARIATION[0]) / VARIATION[1]
         scale = self.steps[1] / (np.sqrt(2 * np.pi) * VARIATION[1])
-        return np.asarray(np.log(scale) - 0.5 * z * z)
+        found, steady = np.log(scale) - 0.5 * z * z, self.task.steady
+        if steady:
+            found += np.log1p(-steady)
+            found[0] = np.log(steady) - logsumexp(self.log_prior_row)
+        return np.asarray(found)
 
     @cached_property
     def centre(self) -> Floats:

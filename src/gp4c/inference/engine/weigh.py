@@ -1,9 +1,10 @@
 """Draws from the mixture, and their exact weights.
 
 A draw keeps the lattice point (a, u) it came from. Its weight is the exact joint density there,
-times the area that the point stands for, over the density of all components at that point. Where
-few draws carry the weight, components are added at the heaviest ones, and all draws are made anew
-from the whole mixture (incremental mixture importance sampling, Raftery and Bao 2010).
+times what the point stands for (its area, or a prior probability), over the density of all
+components at that point. Where few draws carry the weight, components are added at the heaviest
+ones, and all draws are made anew from the whole mixture (incremental mixture importance sampling,
+Raftery and Bao 2010).
 """
 
 from __future__ import annotations
@@ -41,9 +42,13 @@ _SAME_CURVE = 0.15
 
 @dataclass(frozen=True)
 class Sheaf:
-    """The draws at one lattice point, and the components that they came from."""
+    """The draws at one lattice point, and the components that they came from.
+
+    `log_mass` is ln of what the density is multiplied by: the area that the point stands for.
+    """
 
     point: Point
+    log_mass: float
     components: list[Component]
     numbers: Floats
     x: Floats
@@ -112,13 +117,13 @@ def weigh(
     first : list of Sheaf, optional
         Draws of this lattice that are there already (:func:`draw`).
     """
-    log_step, share = lattice.log_step, int(_FIRST * n_draws)
-    result = _enough(first or draw(lattice, share, rng), n_draws, log_step, rng)
+    share = int(_FIRST * n_draws)
+    result = _enough(first or draw(lattice, share, rng), n_draws, rng)
     for _ in range(_REDRAWN):
-        improved = _improved(result, log_step, rng, rounds)
+        improved = _improved(result, rng, rounds)
         if improved is None:
             break
-        redrawn = _enough(_draws_like(improved, share, log_step, rng), n_draws, log_step, rng)
+        redrawn = _enough(_draws_like(improved, share, rng), n_draws, rng)
         no_better = result.pareto_k < GOOD_K or result.pareto_k < redrawn.pareto_k
         if no_better and result.effective > redrawn.effective:
             break  # the wider mixture spends its draws where little is
@@ -128,35 +133,29 @@ def weigh(
     return result
 
 
-def _enough(
-    drawn: list[Sheaf], n_draws: int, log_step: float, rng: np.random.Generator
-) -> Weighted:
+def _enough(drawn: list[Sheaf], n_draws: int, rng: np.random.Generator) -> Weighted:
     """These draws, and more of them until as many as wanted are effective or all are drawn."""
     result = weighted(drawn)
     wanted = result.size * (WANTED / max(result.effective, 1.0) - 1.0)
     more = int(min(wanted, n_draws - result.size))
     if more <= 0:
         return result
-    others = _draws_like(result, more, log_step, rng)
+    others = _draws_like(result, more, rng)
     return weighted([_joined(*both) for both in zip(result.sheaves, others, strict=True)])
 
 
-def _improved(
-    found: Weighted, log_step: float, rng: np.random.Generator, rounds: int
-) -> Weighted | None:
+def _improved(found: Weighted, rng: np.random.Generator, rounds: int) -> Weighted | None:
     """A richer mixture; None if the weights are good, or no draw is heavy."""
     result = found
     for _ in range(rounds):
-        richer = None if result.good else _with_components(result, log_step, rng)
+        richer = None if result.good else _with_components(result, rng)
         if richer is None:
             break
         result = richer
     return None if result is found else result
 
 
-def _draws_like(
-    found: Weighted, n_draws: int, log_step: float, rng: np.random.Generator
-) -> list[Sheaf]:
+def _draws_like(found: Weighted, n_draws: int, rng: np.random.Generator) -> list[Sheaf]:
     """About so many new draws of the same components, in the same proportions.
 
     Components stand where draws happened to be heavy, and take weight from just these. To keep
@@ -165,8 +164,8 @@ def _draws_like(
     share = n_draws / found.size
     return [
         _drawn(
-            sheaf.point, sheaf.components,
-            [2 * max(round(share * n / 2), 1) for n in sheaf.numbers], log_step, rng,
+            sheaf.point, sheaf.log_mass, sheaf.components,
+            [2 * max(round(share * n / 2), 1) for n in sheaf.numbers], rng,
         )
         for sheaf in found.sheaves
     ]  # fmt: skip
@@ -174,19 +173,19 @@ def _draws_like(
 
 def draw(lattice: Lattice, n_draws: int, rng: np.random.Generator) -> list[Sheaf]:
     """Draws of every point in proportion to its evidence, and its modes in proportion to theirs."""
-    log_share = np.array([point.log_evidence for point in lattice.points])
+    masses = lattice.masses
+    log_share = np.array([p.log_evidence + (mass - lattice.log_step) for p, mass in masses])
     share = np.exp(log_share - logsumexp(log_share))
     root = np.sqrt(share)
     share = (1 - _EVEN) * share + _EVEN * root / root.sum()
     ends = np.floor(n_draws / 2 * np.cumsum(share) + rng.random()).astype(int)
     pairs = np.maximum(np.diff(ends, prepend=0), 1)
     return [
-        _sheaf(point, int(n), lattice.log_step, rng)
-        for point, n in zip(lattice.points, pairs, strict=True)
+        _sheaf(point, mass, int(n), rng) for (point, mass), n in zip(masses, pairs, strict=True)
     ]
 
 
-def _sheaf(point: Point, pairs: int, log_step: float, rng: np.random.Generator) -> Sheaf:
+def _sheaf(point: Point, log_mass: float, pairs: int, rng: np.random.Generator) -> Sheaf:
     """Draws of one point."""
     evidence = np.array([mode.log_evidence for mode in point.modes])
     share = np.exp(evidence - logsumexp(evidence))
@@ -195,28 +194,30 @@ def _sheaf(point: Point, pairs: int, log_step: float, rng: np.random.Generator) 
     chosen = np.searchsorted(ends, (np.arange(pairs) + rng.random()) / pairs * ends[-1])
     numbers = 2 * np.bincount(np.minimum(chosen, len(share) - 1), minlength=len(share))
     kept = [(Component.around(m), int(n)) for m, n in zip(point.modes, numbers, strict=True) if n]
-    return _drawn(point, [c for c, _ in kept], [n for _, n in kept], log_step, rng)
+    return _drawn(point, log_mass, [c for c, _ in kept], [n for _, n in kept], rng)
 
 
 def _drawn(
     point: Point,
+    log_mass: float,
     components: list[Component],
     numbers: list[int],
-    log_step: float,
     rng: np.random.Generator,
 ) -> Sheaf:
     """So many draws of each component, with their densities."""
     pairs = zip(components, numbers, strict=True)
     x = np.concatenate([c.points(*c.noise(n, rng)) for c, n in pairs], axis=1)
     proposal = np.array([c.log_density(x) for c in components])
-    target = _target(point, x, log_step)
-    return Sheaf(point, components, np.array(numbers, dtype=float), x, target, proposal)
+    target = _target(point, log_mass, x)
+    numbers_of = np.array(numbers, dtype=float)
+    return Sheaf(point, log_mass, components, numbers_of, x, target, proposal)
 
 
 def _joined(one: Sheaf, other: Sheaf) -> Sheaf:
     """Draws of the same components at the same point as one sheaf."""
     return Sheaf(
         one.point,
+        one.log_mass,
         one.components,
         one.numbers + other.numbers,
         np.concatenate([one.x, other.x], axis=1),
@@ -225,8 +226,8 @@ def _joined(one: Sheaf, other: Sheaf) -> Sheaf:
     )
 
 
-def _target(point: Point, x: Floats, log_step: float) -> Floats:
-    return point.mode.landscape.log_density(x, np.full(x.shape[1], point.mode.u)) + log_step
+def _target(point: Point, log_mass: float, x: Floats) -> Floats:
+    return point.mode.landscape.log_density(x, np.full(x.shape[1], point.mode.u)) + log_mass
 
 
 def weighted(sheaves: list[Sheaf]) -> Weighted:
@@ -240,7 +241,7 @@ def weighted(sheaves: list[Sheaf]) -> Weighted:
     return Weighted(sheaves, weights, evidence, float(1.0 / (raw**2).sum()), k)
 
 
-def _with_components(found: Weighted, log_step: float, rng: np.random.Generator) -> Weighted | None:
+def _with_components(found: Weighted, rng: np.random.Generator) -> Weighted | None:
     """Components added at the heaviest draws; None if no draw is heavy."""
     total, sheaves = float(found.size), list(found.sheaves)
     ends = np.cumsum([sheaf.x.shape[1] for sheaf in sheaves])
@@ -253,7 +254,7 @@ def _with_components(found: Weighted, log_step: float, rng: np.random.Generator)
         x = before.x[:, i - (ends[which] - before.x.shape[1])]
         new = _component_at(sheaves[which], x)
         number = 2 * int(total * _ADDED / 2)
-        sheaves[which] = _extended(sheaves[which], new, number, log_step, rng)
+        sheaves[which] = _extended(sheaves[which], new, number, rng)
     return weighted(sheaves) if heavy else None
 
 
@@ -273,9 +274,7 @@ def _component_at(sheaf: Sheaf, x: Floats) -> Component:
     )
 
 
-def _extended(
-    sheaf: Sheaf, new: Component, size: int, log_step: float, rng: np.random.Generator
-) -> Sheaf:
+def _extended(sheaf: Sheaf, new: Component, size: int, rng: np.random.Generator) -> Sheaf:
     """The sheaf with a component more and draws of it; all densities are brought up to date."""
     x = new.points(*new.noise(max(size, 20), rng))
     components = [*sheaf.components, new]
@@ -283,9 +282,10 @@ def _extended(
     fresh = np.array([c.log_density(x) for c in components])
     return Sheaf(
         sheaf.point,
+        sheaf.log_mass,
         components,
         np.append(sheaf.numbers, float(x.shape[1])),
         np.concatenate([sheaf.x, x], axis=1),
-        np.concatenate([sheaf.target, _target(sheaf.point, x, log_step)]),
+        np.concatenate([sheaf.target, _target(sheaf.point, sheaf.log_mass, x)]),
         np.concatenate([old, fresh], axis=1),
     )

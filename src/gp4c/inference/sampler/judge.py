@@ -8,6 +8,7 @@ agree says how far they may be trusted.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from gp4c.inference.sampler.mcmc_diagnostics import bulk_ess, rank_r_hat
 from gp4c.inference.sampler.sampler_report import SamplerReport
 from gp4c.inference.sampler.target import PointRun, Settings
 from gp4c.inference.sampler.tempered import CORRELATION, MIN_POPULATION
+from gp4c.model.hyper_priors import STEADY
 from gp4c.model.sparse_prior import SparsePrior
 from gp4c.posterior.draws import CurveDraws, CurveGroup, systematic
 from gp4c.posterior.modulated_draws import modulated
@@ -172,6 +174,53 @@ def sample_posterior(
     correlation : float
         Smaller values move the draws longer.
     """
+    sample = partial(
+        _populations, task, n_draws=n_draws, n_populations=n_populations,
+        random_state=random_state, n_jobs=n_jobs, correlation=correlation,
+    )  # fmt: skip
+    if not task.steady or length_scale is not None or u is not None:
+        return sample(length_scale, u)
+    return _mixed(task, sample(None, None), sample(float(np.exp(LENGTHS[1])), STEADY))
+
+
+def _mixed(
+    task: Task, varying: tuple[Draws, SamplerReport], steady: tuple[Draws, SamplerReport]
+) -> tuple[Draws, SamplerReport]:
+    """Draws of the curve that varies and of the one that does not, by their evidences.
+
+    The report is that of the more probable of the two, with the evidence of both.
+    """
+    prior = np.log([1.0 - task.steady, task.steady])
+    logs = prior + np.array([varying[1].log_evidence, steady[1].log_evidence])
+    share = np.exp(logs - logsumexp(logs))
+    bundles = tuple(
+        replace(bundle, weight=bundle.weight * float(part))
+        for part, (draws, _) in zip(share, (varying, steady), strict=True)
+        for bundle in draws.bundles
+    )
+    runs = np.logaddexp(
+        prior[0] + varying[1].run_log_evidences, prior[1] + steady[1].run_log_evidences
+    )
+    pooled, error = log_mean_exp(runs)
+    main = (varying if share[0] > share[1] else steady)[1]
+    report = replace(
+        main, log_evidence=float(pooled), log_evidence_error=float(error), run_log_evidences=runs
+    )
+    return Draws(task, bundles), report
+
+
+def _populations(
+    task: Task,
+    length_scale: float | None,
+    u: float | None,
+    *,
+    n_draws: int,
+    n_populations: int,
+    random_state: int | None,
+    n_jobs: int | None,
+    correlation: float,
+) -> tuple[Draws, SamplerReport]:
+    """Independent populations where hyper-parameters are held fixed, or integrated."""
     pilot, *children = np.random.SeedSequence(random_state).spawn(1 + n_populations)
     free_u = u is None and task.variations[0] < task.variations[1]
     settings = Settings(task, length_scale is None, free_u, correlation)

@@ -27,6 +27,8 @@ class Modulator(ABC):
 
     #: what the factor is called in tables of parameters
     name: ClassVar[str]
+    #: prior probability that the curve beside this factor does not vary
+    alone: ClassVar[float] = 0.0
 
     @property
     @abstractmethod
@@ -83,6 +85,11 @@ class Modulation:
     def size(self) -> int:
         """Features of all parts: the rows of w."""
         return sum(part.size for part in self.parts)
+
+    @property
+    def alone(self) -> float:
+        """Prior probability that the curve beside the factors does not vary."""
+        return max((part.alone for part in self.parts), default=0.0)
 
     @property
     def neutral(self) -> Floats:

@@ -49,6 +49,8 @@ class Trend(Modulator):
 
     window: tuple[float, float]
 
+    #: the rate follows its trend and nothing else, or deviates from it: neither is favoured
+    alone = 0.5
     #: what it is called in sentences
     title: ClassVar[str]
     #: what its coefficient is called

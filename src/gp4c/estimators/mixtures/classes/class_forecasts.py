@@ -127,10 +127,8 @@ class ClassCounts(JointCounts):
         mean = np.ones((n_new, size))
         if self.known is None:
             return effect, mean
-        own = counts.effect_draws(seen, params, rng, times=times)
-        return np.concatenate([own, effect]), np.concatenate(
-            [counts.effect_means(seen, params), mean]
-        )
+        own, average = counts.effects(seen, params, rng, times=times)
+        return np.concatenate([own, effect]), np.concatenate([average, mean])
 
     def _closed_form(self, asked: Asked) -> Floats | None:
         """Only for new subjects: the population's curve."""

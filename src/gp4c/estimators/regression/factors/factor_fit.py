@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gp4c.estimators.engine_fit import EngineData, candidates, fit_engine, store_engine
 from gp4c.estimators.regression.factors.calendar import own_phases, season_over
 from gp4c.inference.engine.posterior_fit import EngineFit, Laws, Say
+from gp4c.inference.engine.single import steady_evidence
 from gp4c.model.modulation import TRENDS, Modulation, Modulator, Trend
 from gp4c.plain import odds
 
@@ -91,9 +92,23 @@ def best_fit(
         fit = fit_engine(model, own, laws, say)
         laws = [fit.laws]
         found.append((own, fit, NO_TREND if trend is None else trend.name))
-    best = max(found, key=lambda one: one[1].weighted.log_evidence)
-    model.trend_evidences_ = {name: fit.weighted.log_evidence for _, fit, name in found}
+    evidences = {name: fit.weighted.log_evidence for _, fit, name in found}
+    if len(found) > 1 and any(fit.task.steady for _, fit, _ in found):
+        evidences[NO_TREND] = _evidence_of_none(found[0][1], model._seed(None))
+    model.trend_evidences_ = evidences
+    best = max(found, key=lambda one: evidences[one[2]])
     return best[0], best[1]
+
+
+def _evidence_of_none(fit: EngineFit, seed: int) -> float:
+    """The log evidence of no trend, under the prior that fits with a trend have.
+
+    With a trend the curve is constant with a probability. The comparison grants the same to the
+    fit without one; else it would be a comparison of two priors of the curve.
+    """
+    share = Trend.alone
+    constant = steady_evidence(fit.task, seed) + np.log(share)
+    return float(np.logaddexp(constant, fit.weighted.log_evidence + np.log1p(-share)))
 
 
 def open_trends(choice: str | None, window: tuple[float, float]) -> Sequence[Trend | None]:

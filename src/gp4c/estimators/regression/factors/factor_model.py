@@ -111,6 +111,27 @@ class FactorModel(GaussianProcessModel):
         value, low, high = self._trend_ends(level)
         return TrendEstimate(found[0].symbol, float(value), float(low), float(high))
 
+    @property
+    def trend_alone_(self) -> float | None:
+        """Posterior probability that the rate follows its trend without further variation.
+
+        None where the fit has no trend, and where its hyper-parameters or its mean are fixed.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> model = gp4c.GP4C(effect=None, bursts=False, trend="loglinear").fit(panel)
+        >>> 0 <= model.trend_alone_ <= 1
+        True
+        """
+        self._check_fitted()
+        posterior = self._posterior()
+        free = self.hyper == "integrate" and isinstance(self.mean, str)
+        if not (free and self.has_trend and isinstance(posterior, ModulatedDraws)):
+            return None
+        return float(posterior.weights[posterior.steady].sum() / posterior.weights.sum())
+
     def curve_parameters(self, level: float) -> list[tuple[str, str, str, float, float, float]]:
         """The coefficient of the trend and the size of the season, for summaries.
 
@@ -386,7 +407,7 @@ class FactorModel(GaussianProcessModel):
         return constant_ratio_test(mean, covariance, self.factor_covariance_[rows, rows])
 
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """That no trend was found, where one was looked for; the effects over time.
+        """Whether there is a trend, and more than it; the effects over time.
 
         :meta private:
         """
@@ -395,6 +416,10 @@ class FactorModel(GaussianProcessModel):
             why = choice_words(self.trend_evidences_, NO_TREND)
             words = f"no trend was found: the curve alone was {why}"
             found.append(("Shape of the curve", "trend", words, 0.0))
+        alone = self.trend_alone_
+        if alone is not None:
+            words = f"the rate follows the trend without further variation: {_chance(alone)}"
+            found.append(("Shape of the curve", "trend alone", words, alone))
         parts = posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
         for part in parts:
             for name in part.names if isinstance(part, OverTime) else ():
@@ -446,6 +471,13 @@ class FactorModel(GaussianProcessModel):
             if isinstance(part, Trend):
                 return part, posterior.modulating[posterior.modulation.rows(part)][0]
         return None
+
+
+def _chance(share: float) -> str:
+    """A probability in words, to two digits."""
+    if 0.005 <= share < 0.995:
+        return f"probability {share:.2f}"
+    return "probability above 0.99" if share > 0.5 else "probability below 0.01"
 
 
 def _median_and_ends(values: Floats, weights: Floats, level: float) -> Floats:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from gp4c.model.count_likelihood import HardTerms, LikelihoodTerms
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+
+#: most numbers of a dense matrix of sums; a sparse one takes longer to make than to multiply
+_DENSE = 100_000
 
 
 @dataclass(frozen=True)
@@ -37,22 +41,19 @@ class PointTerms:
         m, n_params = land.size, land.task.n_params
         curve = land.curve_rows
         by_cell, by_part = self.linear[: nodes.n_cells], self.linear[nodes.n_cells :]
-        by_row = cells.rows.factor[:, None] * by_cell[cells.row_cell]
+        rows = RowJacobian(by_cell, cells.row_cell, cells.rows.factor)
         if len(self.beta):
-            by_row, by_part = self._with_coefficients(by_row, by_part, gradient, hessian)
+            rows, by_part = self._with_coefficients(rows.whole(), by_part, gradient, hessian)
         by_owner = nodes.owners @ by_part if nodes.by_span else by_part
         hessian[np.ix_(curve, curve)] += _weighted(by_cell, at.by_cell_twice[:, c])
         first = m + 1 + n_params
         where = np.concatenate([curve, np.arange(first, first + len(self.beta))])
-        block = np.zeros((len(where), len(where)))
-        if len(by_row):
-            block += _weighted(by_row, at.by_row_twice[:, c])
+        block = rows.weighted(at.by_row_twice[:, c])
         if at.by_owner_twice[:, c].any():
             block += _weighted(by_owner, at.by_owner_twice[:, c])
         for i in range(n_params):
             shared = at.owner_and_params[i, :, c] @ by_owner
-            if len(by_row):
-                shared = shared + at.row_and_params[i, :, c] @ by_row
+            shared = shared + rows.sum(at.row_and_params[i, :, c])
             hessian[m + 1 + i, where] += shared
             hessian[where, m + 1 + i] += shared
         if at.dense is not None:
@@ -62,12 +63,12 @@ class PointTerms:
             jacobian[n + np.arange(n_params), m + 1 + np.arange(n_params)] = 1.0
             hessian += jacobian.T @ at.dense[c] @ jacobian
         if at.hard is not None:
-            self._add_hard(at.hard, by_row, by_owner[cells.hard], where, block, hessian)
+            self._add_hard(at.hard, rows, by_owner[cells.hard], where, block, hessian)
         hessian[np.ix_(where, where)] += block
 
     def _with_coefficients(
         self, by_row: Floats, by_part: Floats, gradient: Floats, hessian: Floats
-    ) -> tuple[Floats, Floats]:
+    ) -> tuple[RowJacobian, Floats]:
         """Jacobians of r and of the parts of R in (v, l, β), and the second derivatives in β.
 
         ∂r/∂β = r z, ∂²r/∂β∂β = r z zᵀ and ∂²r/∂β∂v = z ∂r/∂v.
@@ -94,12 +95,12 @@ class PointTerms:
         hessian[np.ix_(curve, rows)] += shared.T
         by_row = np.hstack([by_row, self.row[:, c, None] * z_row])
         by_part = np.hstack([by_part, self.parts[:, c, None] * z_part])
-        return by_row, by_part
+        return RowJacobian(by_row, np.arange(len(by_row)), np.ones(len(by_row))), by_part
 
     def _add_hard(
         self,
         hard: HardTerms,
-        by_row: Floats,
+        rows: RowJacobian,
         by_owner: Floats,
         where: Indices,
         block: Floats,
@@ -108,26 +109,84 @@ class PointTerms:
         """Covariance over the nodes of the subjects' integrals: Var(∂ ln p)."""
         land, c = self.landscape, self.index
         likelihood, m = land.task.likelihood, land.size
-        n_params, n_nodes = land.task.n_params, hard.weight.shape[2]
-        sums = likelihood.integral.sums
-        crossed = by_owner.T @ (sums @ (hard.row_and_owner[:, c, None] * by_row))
+        subject = likelihood.integral.row_subject
+        crossed = by_owner.T @ rows.sums(hard.row_and_owner[:, c, None], subject, len(by_owner))[0]
         block += crossed + crossed.T
-        root = np.sqrt(hard.weight[:, c])  # (H, N)
+        root = np.sqrt(hard.weight[:, c]).T[:, :, None]  # (N, H, 1)
         if hard.number is not None:
             root = root * np.sqrt(hard.number)[:, None]
-        scores = np.empty((len(root), n_nodes, len(where) + n_params))
-        scores[:, :, : len(where)] = hard.by_owner[:, c, :, None] * by_owner[:, None]
-        for n in range(n_nodes):
-            scores[:, n, : len(where)] += sums @ (hard.by_row[:, c, n, None] * by_row)
-        scores[:, :, len(where) :] = hard.by_params[:, :, c].transpose(1, 2, 0)
-        mean = np.einsum("hn,hnd->hd", hard.weight[:, c], scores)
-        scores -= mean[:, None]
-        scores *= root[:, :, None]
+        scores = np.concatenate(
+            [
+                rows.sums(hard.by_row[:, c], subject, len(by_owner))
+                + hard.by_owner[:, c].T[:, :, None] * by_owner,
+                hard.by_params[:, :, c].transpose(2, 1, 0),
+            ],
+            axis=2,
+        )
+        scores -= (hard.weight[:, c].T[:, :, None] * scores).sum(axis=0)
+        scores *= root
         flat = scores.reshape(-1, scores.shape[2])
-        every = np.concatenate([where, m + 1 + np.arange(n_params)])
+        every = np.concatenate([where, m + 1 + np.arange(land.task.n_params)])
         hessian[np.ix_(every, every)] += flat.T @ flat
 
 
+@dataclass(frozen=True)
+class RowJacobian:
+    """The Jacobian of the expected numbers of the rows, as far as possible that of their cells.
+
+    Attributes
+    ----------
+    base : (J, D)
+    place : (J2,)
+        The line of `base` of each row.
+    factor : (J2,)
+        What it is multiplied by.
+    """
+
+    base: Floats
+    place: Indices
+    factor: Floats
+
+    def whole(self) -> Floats:
+        """Line by line, (J2, D)."""
+        return np.asarray(self.factor[:, None] * self.base[self.place])
+
+    def sum(self, weight: Floats) -> Floats:
+        """Σ weight · line, (D,)."""
+        return np.asarray(self._gathered(self.factor * weight) @ self.base)
+
+    def weighted(self, weight: Floats) -> Floats:
+        """Jᵀ diag(weight) J."""
+        if not len(self.place):
+            return np.zeros((self.base.shape[1], self.base.shape[1]))
+        return _weighted(self.base, self._gathered(self.factor**2 * weight))
+
+    def sums(self, weights: Floats, subject: Indices, n_subjects: int) -> Floats:
+        """Σ weight · line over the rows of each subject, for weights (J2, N): (N, H, D)."""
+        n_rows, n_sets = weights.shape
+        scaled = (self.factor[:, None] * weights).T
+        if n_sets * n_subjects * n_rows <= _DENSE:
+            spread = np.zeros((n_sets, n_subjects, n_rows))
+            spread[:, subject, np.arange(n_rows)] = scaled
+            return np.asarray(spread @ self.base[self.place])
+        target = (np.arange(n_sets)[:, None] * n_subjects + subject).ravel()
+        places = (target, np.tile(self.place, n_sets))
+        shape = (n_sets * n_subjects, len(self.base))
+        found = sparse.coo_array((scaled.ravel(), places), shape=shape).tocsr() @ self.base
+        return np.asarray(found).reshape(n_sets, n_subjects, -1)
+
+    def _gathered(self, values: Floats) -> Floats:
+        """Values of the rows, summed by line of `base`."""
+        return np.bincount(self.place, values, len(self.base)).astype(float)
+
+
 def _weighted(jacobian: Floats, weight: Floats) -> Floats:
-    """Jᵀ diag(w) J."""
-    return np.asarray(jacobian.T @ (weight[:, None] * jacobian))
+    """Jᵀ diag(w) J, as products of a matrix with itself, which take half the time of others."""
+    result = np.zeros((jacobian.shape[1], jacobian.shape[1]))
+    for sign in (1.0, -1.0):
+        some = sign * weight > 0
+        if some.any():
+            part, size = (jacobian, weight) if some.all() else (jacobian[some], weight[some])
+            scaled = np.sqrt(sign * size)[:, None] * part
+            result += sign * (scaled.T @ scaled)
+    return result

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
+from scipy.special import logsumexp
+from scipy.stats import norm
 
 import gp4c
 from gp4c.estimators.forecasts import continuation
@@ -37,6 +39,29 @@ def test_the_interval_holds_the_truth_and_agrees_with_a_growth_model(model, pane
     assert high - low < found.high - found.low
     assert model.trend_.startswith("the rate grows by ")
     assert " a year (95%: " in model.trend_
+
+
+def test_the_summary_says_how_probable_the_trend_alone_is(model):
+    """Data that follow the trend leave most probability to it; a swing about it leaves none."""
+    assert 0.5 < model.trend_alone_ < 0.99
+    row = next(row for row in model.summary().rows if row.quantity == "trend alone")
+    told = f"probability {model.trend_alone_:.2f}"
+    assert row.text == f"the rate follows the trend without further variation: {told}"
+    swinging, _ = gp4c.simulate_panel(
+        lambda t: 0.2 * np.exp(GROWTH * t + 0.9 * np.sin(t / 5)), n_subjects=60, window=(0, 60),
+        random_state=1,
+    )  # fmt: skip
+    found = gp4c.GP4C(trend="loglinear", effect=None, bursts=False).fit(swinging)
+    assert found.trend_alone_ < 0.005
+    text = next(row for row in found.summary().rows if row.quantity == "trend alone").text
+    assert text.endswith("probability below 0.01")
+
+
+def test_one_length_scale_knows_of_no_trend_alone(panel):
+    """The best hyper-parameters alone leave the curve its variation."""
+    found = gp4c.GP4C(trend="loglinear", effect=None, bursts=False, hyper="optimize").fit(panel)
+    assert found.trend_alone_ is None
+    assert not found.posterior_.steady.any()
 
 
 def test_methods_say_the_trend(model):
@@ -93,6 +118,7 @@ def test_a_saved_trend_gives_the_same_answers(model, tmp_path):
     loaded = gp4c.load_model(tmp_path / "fit.json")
     assert loaded.trend_ == model.trend_
     assert loaded.trend_estimate() == model.trend_estimate()
+    assert loaded.trend_alone_ == model.trend_alone_
     ask = {"subjects": "all", "random_state": 4}
     assert loaded.forecast(60, 72, **ask).mean == model.forecast(60, 72, **ask).mean
 
@@ -106,6 +132,27 @@ def test_auto_finds_the_power_law_and_no_trend():
     assert found.trend_evidences_["power"] == max(found.trend_evidences_.values())
     assert found.trend_estimate().low < 2.2 < found.trend_estimate().high
     assert "chosen by the evidence" in found.trend_
+
+
+def test_no_trend_is_judged_under_the_prior_that_trends_have():
+    """Its evidence is that of a curve that is constant with probability ½, as beside a trend."""
+    level, _ = gp4c.simulate_panel(
+        lambda t: 0.1 + 0 * t, n_subjects=12, window=(0, 20), random_state=5
+    )
+    ask = {"effect": None, "bursts": False}
+    found = gp4c.GP4C(trend="auto", **ask).fit(level)
+    plain = gp4c.GP4C(**ask).fit(level)
+    assert found.log_evidence_ == plain.log_evidence_
+    assert_array_equal(found.posterior_.weights, plain.posterior_.weights)
+    # a constant rate f² with ln f² ~ N(0, 1) in units of the mean rate: a one-dimensional integral
+    n, at_risk = level.count.sum(), level.exposure @ (level.stop - level.start)
+    levels = np.linspace(-5, 5, 2001)
+    log_p = n * levels - n * np.exp(levels) + norm.logpdf(levels)
+    parts = (level.stop - level.start)[level.count > 0] * n / at_risk
+    constant = logsumexp(log_p) + np.log(levels[1] - levels[0])
+    constant += level.count[level.count > 0] @ np.log(parts)
+    expected = np.logaddexp(constant, plain.log_evidence_) - np.log(2)
+    assert_allclose(found.trend_evidences_["none"], expected, atol=0.06)
 
 
 def test_a_summary_says_that_no_trend_was_found():
