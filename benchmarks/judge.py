@@ -2,8 +2,10 @@
 
 Both at hyper-parameters of the project's design notes (a = √T in a window of length T, γ = g²/2)
 and with hyper-parameters integrated, for each law of counts and effects. Compared are log evidence
-and, by their relative L1 distance, mean and quartile curves of the intensity. The judge's own noise
-is half the distance between the two halves of its populations.
+and, by their relative L1 distance, mean and quartile curves of the intensity. `difference` is that
+of one fit, with the noise of its draws; `pooled` is that of the draws of several fits together, and
+shows what is left of the engine's own error. The judge's own noise is half the distance between
+the two halves of its populations.
 
 ``python benchmarks/judge.py "Bladder A" both fixed`` renews the rows that match all words given.
 Rows that stand on other source files are dropped.
@@ -56,7 +58,8 @@ U = float(np.log(np.sqrt(0.5)))
 N_DRAWS = {"fixed": 40_000, "integrated": 4_000}
 N_POPULATIONS = {"fixed": 8, "integrated": 6}
 N_TIMES = 200
-
+#: fits whose draws are pooled
+N_FITS = 8
 
 CURVES = ("mean", "lower quartile", "upper quartile")
 
@@ -80,14 +83,15 @@ def distances(ours: list[Floats], theirs: list[Floats]) -> dict[str, float]:
     return {name: round(float(np.abs(a - b).sum() / b.sum()), 4) for name, a, b in pairs}
 
 
-def engine_curves(found: Weighted, times: Floats) -> list[Floats]:
+def engine_values(found: Weighted, times: Floats) -> Floats:
+    """Draws of the intensity at times, (T, S)."""
     columns = []
     for sheaf in found.sheaves:
         land = sheaf.point.mode.landscape
         k, mean = split_level(np.array(sheaf.u))
         h = mean + k * (land.prior.features(times) @ sheaf.x[: land.size])
         columns.append(np.exp(sheaf.x[land.size]) * h**2)
-    return curves(np.concatenate(columns, axis=1), found.weights)
+    return np.concatenate(columns, axis=1)
 
 
 def judge_noise(draws: Draws, values: Floats) -> dict[str, float]:
@@ -107,16 +111,23 @@ def compare(task: Task, setting: str) -> dict[str, Any]:
     began = time.perf_counter()
     lattice: Lattice = find_modes(task) if setting == "integrated" else modes_at(task, **at)  # type: ignore[arg-type]
     prior = 0.0 if setting == "integrated" else log_prior_at(lattice)
-    found = [weigh(lattice, DRAWS, np.random.default_rng(seed)) for seed in (0, 1)]
-    ours = [engine_curves(one, times) for one in found]
+    found = [weigh(lattice, DRAWS, np.random.default_rng(seed)) for seed in range(N_FITS)]
+    drawn = [engine_values(one, times) for one in found]
+    ours = [curves(one, fit.weights) for one, fit in zip(drawn, found, strict=True)]
+    pooled = curves(
+        np.concatenate(drawn, axis=1),
+        np.concatenate([fit.weights * fit.effective for fit in found]),
+    )
     engine_seconds, began = time.perf_counter() - began, time.perf_counter()
     draws, report = sample_posterior(
         task, n_draws=N_DRAWS[setting], n_populations=N_POPULATIONS[setting], random_state=0,
         **at,
     )  # fmt: skip
     values = draws.squares(times)
+    theirs = curves(values, draws.weights)
     return {
-        "difference": distances(ours[0], curves(values, draws.weights)),
+        "difference": distances(ours[0], theirs),
+        "pooled": distances(pooled, theirs),
         "judge_noise": judge_noise(draws, values),
         "engine_noise": distances(ours[0], ours[1]),
         "log_evidence": {
@@ -129,6 +140,7 @@ def compare(task: Task, setting: str) -> dict[str, Any]:
             "pareto_k": round(found[0].pareto_k, 2),
             "points": len(lattice.points),
             "seconds": round(engine_seconds, 2),
+            "fits": N_FITS,
         },
         "judge": {
             "draws": draws.size,
