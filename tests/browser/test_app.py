@@ -162,6 +162,21 @@ def test_a_fleet_has_usage_and_units_out_of_service(opened, tmp_path):
     assert "per hour of usage" in page.inner_text("#models")
 
 
+def test_a_fit_waits_for_the_column_that_was_just_chosen(opened, trial, tmp_path):
+    import pandas as pd
+
+    frame = pd.read_csv(trial)
+    frame["twice"] = 2 * frame["count"]
+    path = tmp_path / "two.csv"
+    frame.to_csv(path, index=False)
+    page = opened()
+    upload(page, path)
+    page.wait_for_selector("#panel-picture")
+    page.select_option("#column_count", "twice")
+    fit(page)  # before the page has looked at the table again
+    assert "--count twice" in page.inner_text("#code-commands")
+
+
 def test_a_comparison_within_strata_from_another_group(opened, trial):
     page = opened()
     upload(page, trial)

@@ -62,6 +62,7 @@ class Tab:
         self._fitted: reactive.Value[Analysis | None] = reactive.Value(None)
         self._task: asyncio.Task[None] | None = None
         self._pause: asyncio.Task[None] | None = None
+        self._fitting: asyncio.Task[None] | None = None
         self._columns: tuple[str, ...] = ()
         self._covariates: tuple[tuple[str, ...], ...] = ()
         connection.on_ended(session.close)
@@ -96,9 +97,9 @@ class Tab:
         @reactive.effect
         @reactive.event(given.fit)
         def _asked_to_fit() -> None:
-            choices = self._choices()
+            choices, reading = self._choices(), self._reading()
             self._fitted.set(None)
-            self._start(self._fit(choices))
+            self._fitting = self._start(self._fit(choices, reading))
 
         @reactive.effect
         @reactive.event(given.cancel)
@@ -162,20 +163,29 @@ class Tab:
 
     # -- what the session says --------------------------------------------------------------
 
-    def _start(self, work: Coroutine[object, object, None]) -> None:
+    def _start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Begin something instead of what is going on."""
         if self._task is not None:
             self._task.cancel()
         self._task = asyncio.create_task(work)
+        return self._task
 
     async def _look_again(self) -> None:
-        """Look as the fields say, when they have settled: some change together."""
+        """Look as the fields say, when they have settled: some change together.
+
+        Not beside a fit, which it would stop: fields are locked then, and what still comes from
+        them is an echo.
+        """
         await asyncio.sleep(_PAUSE)
         async with reactive.lock():
             with reactive.isolate():
                 reading = self._reading()
-        if self._session.asked not in (None, reading):
-            self._start(self._look(lambda: self._session.understand(reading), is_new=False))
+        is_fitting = self._fitting is not None and not self._fitting.done()
+        if not is_fitting and self._session.asked not in (None, reading):
+            self._start(self._understand(reading))
+
+    async def _understand(self, reading: Reading) -> None:
+        await self._look(lambda: self._session.understand(reading), is_new=False)
 
     async def _look(self, begin: Callable[[], Iterator[Message]], is_new: bool = True) -> None:
         await self._tell("clear" if is_new else "stale", busy="reading")
@@ -201,7 +211,10 @@ class Tab:
 
         await _follow(begin(), show)
 
-    async def _fit(self, choices: Choices) -> None:
+    async def _fit(self, choices: Choices, reading: Reading) -> None:
+        """Fit the table as the fields say; a look that they still wait for comes first."""
+        if self._session.asked not in (None, reading):
+            await self._understand(reading)
         await self._tell("begin", busy="reading the table")
 
         async def show(message: Message) -> None:
