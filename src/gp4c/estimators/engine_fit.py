@@ -24,7 +24,8 @@ from gp4c.model.cells import Cells
 from gp4c.model.laws import EFFECTS, LAWS, CountLaw, SubjectEffect
 from gp4c.model.laws.choice_words import choice_words
 from gp4c.model.observed_cells import Modulated, observe_cells
-from gp4c.posterior.draws import CurveDraws, systematic, weighted_quantiles
+from gp4c.posterior.draws import CurveDraws, systematic
+from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.posterior.subject_counts import SubjectCounts
 
 if TYPE_CHECKING:
