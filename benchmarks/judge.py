@@ -36,7 +36,7 @@ from gp4c.model.count_likelihood import CountLikelihood
 from gp4c.model.kernels import KERNELS
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.model.observed_cells import observe_cells
-from gp4c.posterior.draws import weighted_quantiles
+from gp4c.posterior.quantiles import weighted_quantiles
 
 Floats = NDArray[np.float64]
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from gp4c.estimators.interfaces.posterior_curves import PosteriorCurves
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
-from gp4c.posterior.draws import CurveDraws, weighted_quantiles
+from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.forecasting import expected_integrals, integral_draws
+from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
 from gp4c.posterior.sparse_posterior import Posterior
 from gp4c.posterior.subject_counts import SubjectCounts

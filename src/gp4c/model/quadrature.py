@@ -123,7 +123,7 @@ class IntervalIntegrals:
     start, stop : (J,)
         Intervals (start, stop] inside the grid.
     often : bool
-        Whether vectors will be mapped so often that a dense matrix is worth its making.
+        Whether so many functions will be mapped that a dense matrix is worth its making.
     """
 
     def __init__(self, grid: Grid, start: Floats, stop: Floats, often: bool = False):
@@ -160,7 +160,7 @@ class IntervalIntegrals:
 
     def apply(self, values: Floats) -> Floats:
         """Integrals over the intervals of functions given at the nodes, (Q,) or (Q, S)."""
-        if values.ndim == 1 and self._matrix is not None:
+        if self._matrix is not None:
             return np.asarray(self._matrix @ values)
         return self._apply(values)
 

@@ -19,6 +19,7 @@ from gp4c.model.hyper_priors import STEADY
 from gp4c.model.kernels import KERNELS
 from gp4c.model.quadrature import Grid, IntervalIntegrals
 from gp4c.model.sparse_prior import SparsePrior
+from gp4c.posterior.quantiles import weighted_quantiles
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -73,6 +74,10 @@ class _Process:
                 panels = int(np.clip(np.ceil(gap / self.prior.length_scale), 1, OUTER_PANELS))
                 edges.append(origin + sign * np.linspace(0.0, gap, panels + 1))
         return Grid.on(np.unique(np.concatenate(edges)), ORDER)
+
+    def features(self, x: Floats) -> Floats:
+        """b(x) and a one, for what is the same at all times: (X, M + 1)."""
+        return np.concatenate([self.prior.features(x), np.ones((len(x), 1))], axis=1)
 
     def residual(self, x: Floats) -> Floats:
         """Prior variance (of a unit-variance process) that v leaves open; 0 in the window."""
@@ -192,18 +197,19 @@ class CurveDraws:
 
     def intensity(self, times: Floats) -> Floats:
         """E λ(t)."""
-        return np.asarray(self.intensities(times) @ self.weights)
+        x = self.unit(times)
+        each = [self._mean_square(process, x) for process in self._processes]
+        return np.asarray(self.scale * np.sum(each, axis=0))
 
     def intensity_quantile(self, times: Floats, levels: Floats) -> Floats:
         """Quantiles of λ(t) over the draws, shape (levels, times)."""
-        mean, residual = self._conditional(self.unit(times))
-        noise = np.random.default_rng(COMPLETION_SEED).standard_normal(self.size)
-        values = self.scale * (mean + np.sqrt(residual) * noise) ** 2
+        values = self._completed_intensities(times)
         return weighted_quantiles(values, self.weights, levels)
 
-    def intensity_lower(self, times: Floats, levels: Floats) -> Floats:
-        """Lower edges of bands of λ(t): its quantiles."""
-        return self.intensity_quantile(times, levels)
+    def intensity_edges(self, times: Floats, low: Floats, high: Floats) -> Floats:
+        """Lower and upper edges of bands of λ(t), its quantiles: (2, levels, times)."""
+        found = self.intensity_quantile(times, np.concatenate([low, high]))
+        return found.reshape(2, len(low), len(times))
 
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Draws of λ at `times`, shape (size, len(times))."""
@@ -243,12 +249,7 @@ class CurveDraws:
         """
         total = np.zeros(len(start))
         for process, integrals in self._integrators(start, stop):
-            nodes = integrals.grid.nodes
-            mean = self._means(process, nodes, process.who)
-            weight = self.weights[process.who]
-            total += integrals.apply(mean**2) @ weight
-            residual = integrals.apply(process.residual(nodes))
-            total += residual * (weight @ self.variance[process.who])
+            total += integrals.apply(self._mean_square(process, integrals.grid.nodes))
         return self.rate * total
 
     def integral_quantile(self, start: Floats, stop: Floats, levels: Floats) -> Floats:
@@ -339,10 +340,33 @@ class CurveDraws:
 
     def _means(self, process: _Process, x: Floats, who: Indices) -> Floats:
         """E f(x) given v of the draws `who` of one group, (X, len(who))."""
+        return process.features(x) @ self._coefficients(process, who)
+
+    def _coefficients(self, process: _Process, who: Indices) -> Floats:
+        """What multiplies the features of a process in E f(x), (M + 1, len(who))."""
         first = process.who[0]
         values = self.groups[self._home[first]].values[:, who - first]
-        rough = process.prior.features(x) @ values
-        return np.asarray(self.prior_mean[who] + np.sqrt(self.variance[who]) * rough)
+        return np.concatenate([values * np.sqrt(self.variance[who]), self.prior_mean[None, who]])
+
+    def _mean_square(self, process: _Process, x: Floats) -> Floats:
+        """Σ w E f(x)² over the draws of one group, a quadratic form of the features, (X,)."""
+        weight, features = self.weights[process.who], process.features(x)
+        coefficients = self._coefficients(process, process.who)
+        form = (coefficients * weight) @ coefficients.T
+        residual = process.residual(x) * (weight @ self.variance[process.who])
+        return np.asarray(((features @ form) * features).sum(axis=1) + residual)
+
+    def _completed_intensities(self, times: Floats) -> Floats:
+        """λ(t) of every draw, (times, S), completed outside the window at each time by itself."""
+        x = self.unit(times)
+        mean, residual = self._conditional(x)
+        outside = np.flatnonzero((x < 0) | (x > 1))
+        if len(outside):
+            noise = np.random.default_rng(COMPLETION_SEED).standard_normal(self.size)
+            mean[outside] += np.sqrt(residual[outside]) * noise
+        mean *= mean
+        mean *= self.scale
+        return mean
 
     def _paths(
         self, process: _Process, x: Floats, who: Indices, rng: np.random.Generator
@@ -353,11 +377,14 @@ class CurveDraws:
 
     def _conditional(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and variance of f(x) given v, for every draw: (X, S) each."""
-        mean, residual = np.empty((2, len(x), self.size))
+        parts, residual = [], np.broadcast_to(0.0, (len(x), self.size))
+        if ((x < 0) | (x > 1)).any():
+            residual = np.empty((len(x), self.size))
         for process in self._processes:
-            mean[:, process.who] = self._means(process, x, process.who)
-            residual[:, process.who] = np.outer(process.residual(x), self.variance[process.who])
-        return mean, residual
+            parts.append(self._means(process, x, process.who))
+            if residual.flags.writeable:
+                residual[:, process.who] = np.outer(process.residual(x), self.variance[process.who])
+        return np.concatenate(parts, axis=1), residual
 
     def _share(self, who: Indices) -> Iterator[tuple[_Process, Indices]]:
         """Each group with the positions in `who` that belong to it."""
@@ -377,20 +404,8 @@ class CurveDraws:
             size = len(process.prior.inducing)
             # in the window grids of one size are the same
             if size not in known or first < 0 or last > 1:
-                known[size] = IntervalIntegrals(process.grid(first, last), low, high)
+                known[size] = IntervalIntegrals(process.grid(first, last), low, high, often=True)
             yield process, known[size]
-
-
-def weighted_quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
-    """Quantiles of each row of values under the weights of its columns, (levels, rows).
-
-    Linear between the points (½w₁, x₁), (w₁ + ½w₂, x₂), … of the sorted row.
-    """
-    order = np.argsort(values, axis=1)
-    sorted_weights = weights[order]
-    positions = np.cumsum(sorted_weights, axis=1) - sorted_weights / 2
-    rows = zip(positions / weights.sum(), np.take_along_axis(values, order, axis=1), strict=True)
-    return np.array([np.interp(levels, p, v) for p, v in rows]).reshape(-1, len(levels)).T
 
 
 def systematic(weights: Floats, size: int, rng: np.random.Generator) -> Indices:

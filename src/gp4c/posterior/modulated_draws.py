@@ -11,15 +11,8 @@ from numpy.typing import NDArray
 from gp4c.model.modulation.modulator import Modulation
 from gp4c.model.modulation.sheets import SheetIntegrals
 from gp4c.model.quadrature import Grid
-from gp4c.posterior.draws import (
-    COMPLETION_SEED,
-    HOLD,
-    ORDER,
-    OUTER_PANELS,
-    TREND,
-    CurveDraws,
-    weighted_quantiles,
-)
+from gp4c.posterior.draws import HOLD, ORDER, OUTER_PANELS, TREND, CurveDraws
+from gp4c.posterior.quantiles import weighted_quantiles
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -62,12 +55,14 @@ class ModulatedDraws(CurveDraws):
         """λ(t) of every draw, (times, S); outside the window its mean given v."""
         return np.asarray(super().intensities(times) * np.exp(self.log_factors(times)))
 
+    def intensity(self, times: Floats) -> Floats:
+        """E λ(t)."""
+        return np.asarray(self.intensities(times) @ self.weights)
+
     def intensity_quantile(self, times: Floats, levels: Floats) -> Floats:
         """Quantiles of λ(t) over the draws, shape (levels, times)."""
-        mean, residual = self._conditional(self.unit(times))
-        noise = np.random.default_rng(COMPLETION_SEED).standard_normal(self.size)
-        values = self.scale * (mean + np.sqrt(residual) * noise) ** 2
-        return weighted_quantiles(values * np.exp(self.log_factors(times)), self.weights, levels)
+        values = self._completed_intensities(times) * np.exp(self.log_factors(times))
+        return weighted_quantiles(values, self.weights, levels)
 
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Draws of λ at `times`, shape (size, len(times))."""

@@ -159,6 +159,10 @@ class Posterior:
         root = np.abs(mean) + deviation * ndtri(levels)[:, None]
         return np.asarray(self.scale * np.maximum(root, 0.0) ** 2)
 
+    def intensity_edges(self, times: Floats, low: Floats, high: Floats) -> Floats:
+        """Lower and upper edges of bands of λ(t), (2, levels, times)."""
+        return np.stack([self.intensity_lower(times, low), self.intensity_quantile(times, high)])
+
     def _deviation(self, times: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation of f."""
         mean, variance = self.moments(self.unit(times))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from gp4c.classical.smoothed.local_em import LocalEM
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
@@ -189,9 +188,17 @@ def _curve_rows(model: PanelEstimator, level: float, curves: Curves | None) -> I
         if is_variational(model):
             inputs = model.n_inducing_
             yield Row(section, "inducing inputs", str(inputs), int(inputs), detail=True)
-    elif isinstance(model, LocalEM):
+    else:
+        yield from _plug_in_rows(model, section)
+
+
+def _plug_in_rows(model: PanelEstimator, section: str) -> Iterator[Row]:
+    """What a single curve was smoothed with, or its jumps."""
+    from gp4c.classical.smoothed.local_em import LocalEM  # the default needs no other estimator
+
+    if isinstance(model, LocalEM):
         chosen = "chosen by cross-validation" if model.bandwidth == "cv" else "as given"
-        text = f"{duration(model.bandwidth_, unit)} ({chosen})"
+        text = f"{duration(model.bandwidth_, model.time_unit_)} ({chosen})"
         yield Row(section, "bandwidth", text, float(model.bandwidth_))
     elif model.is_step:
         jumps = int(np.sum(np.diff(model.values_, prepend=0.0) > 0))

@@ -28,7 +28,8 @@ from gp4c.estimators.engine_fit import EngineData, fit_engine, given_mean
 from gp4c.exceptions import GP4CWarning
 from gp4c.model.hyper_priors import LEVEL, normal_log_density
 from gp4c.model.laws import EFFECTS, LAWS
-from gp4c.posterior.draws import CurveDraws, systematic, weighted_quantiles
+from gp4c.posterior.draws import CurveDraws, systematic
+from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.inputs import check_band
+from gp4c.estimators.interfaces.fitted_window import shaped_like
 from gp4c.estimators.interfaces.reported_bounds import FittedBounds
 from gp4c.posterior.quantiles import simultaneous_level
 from gp4c.threads import one_blas_thread
@@ -94,11 +95,10 @@ class PosteriorCurves(FittedBounds):
         """
         posterior = self._posterior()
         levels = self._tails(level, kind, lambda x: self._draw_intensities(posterior, x))
-
-        def at(edge: Callable[[Floats, Floats], Floats], p: float) -> Numbers:
-            return self._evaluate(t, lambda x: edge(x, np.array([p]))[0], extrapolate)
-
-        return at(posterior.intensity_lower, levels[0]), at(posterior.intensity_quantile, levels[1])
+        low, high = np.array(levels)[:, None]
+        x = self._inside(t, extrapolate)
+        first, last = posterior.intensity_edges(x.ravel(), low, high)[:, 0]
+        return shaped_like(x, first), shaped_like(x, last)
 
     def cumulative_band(
         self,
@@ -123,16 +123,12 @@ class PosteriorCurves(FittedBounds):
         """
         posterior = self._posterior()
         levels = self._tails(level, kind, lambda x: self._draw_cumulatives(posterior, x))
-        quantile = posterior.integral_quantile
-
-        def at(p: float) -> Numbers:
-            def function(times: Floats) -> Floats:
-                return self._signed(times, lambda a, b: quantile(a, b, np.array([p]))[0])
-
-            return self._evaluate(t, function, extrapolate)
-
-        low, high = at(levels[0]), at(levels[1])
-        return np.minimum(low, high)[()], np.maximum(low, high)[()]  # before the window Λ < 0
+        x = self._inside(t, extrapolate)
+        edges = self._signed(
+            x.ravel(), lambda a, b: posterior.integral_quantile(a, b, np.array(levels))
+        )
+        first, last = np.sort(edges, axis=0)  # before the window Λ < 0
+        return shaped_like(x, first), shaped_like(x, last)
 
     def sample_intensity(
         self,

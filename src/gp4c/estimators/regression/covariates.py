@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.regression.covariate_tables import CovariateTables
 from gp4c.estimators.regression.factors.factor_model import FactorModel
-from gp4c.posterior.draws import CurveDraws, weighted_quantiles
+from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.modulated_draws import ModulatedDraws
+from gp4c.posterior.quantiles import weighted_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd

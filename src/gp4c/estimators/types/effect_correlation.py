@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.estimators.inputs import check_level
-from gp4c.posterior.draws import weighted_quantiles
+from gp4c.posterior.quantiles import weighted_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,7 +17,8 @@ from gp4c.estimators.types.effect_correlation import EffectCorrelation
 from gp4c.estimators.types.typed_state import restored, typed_checks, typed_state
 from gp4c.exceptions import PanelDataError
 from gp4c.files import kinds
-from gp4c.posterior.draws import CurveDraws, weighted_quantiles
+from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.posterior.summed.summed_curves import SummedCurves
 
 if TYPE_CHECKING:

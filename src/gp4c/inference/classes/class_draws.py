@@ -14,13 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from gp4c.posterior.draws import (
-    COMPLETION_SEED,
-    CurveDraws,
-    CurveGroup,
-    systematic,
-    weighted_quantiles,
-)
+from gp4c.posterior.draws import CurveDraws, CurveGroup, systematic
+from gp4c.posterior.quantiles import weighted_quantiles
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -101,10 +96,8 @@ class ClassDraws(CurveDraws):
 
     def intensity_quantile(self, times: Floats, levels: Floats) -> Floats:
         """Quantiles of Σ share · λ(t) over the draws, (levels, times)."""
-        mean, residual = self._conditional(self.unit(times))
-        noise = np.random.default_rng(COMPLETION_SEED).standard_normal(self.size)
-        values = self.scale * (mean + np.sqrt(residual) * noise) ** 2
-        return weighted_quantiles(self._averaged(values), self.parent_weights, levels)
+        values = self._averaged(self._completed_intensities(times))
+        return weighted_quantiles(values, self.parent_weights, levels)
 
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Draws of Σ share · λ at `times`, (size, len(times))."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.posterior.draws import COMPLETION_SEED, CurveDraws, weighted_quantiles
+from gp4c.posterior.draws import COMPLETION_SEED, CurveDraws
+from gp4c.posterior.quantiles import weighted_quantiles
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]

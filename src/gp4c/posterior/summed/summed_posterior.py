@@ -70,6 +70,10 @@ class SummedPosterior:
             return self.parts[0].intensity_lower(times, levels)
         return self.intensity_quantile(times, levels)
 
+    def intensity_edges(self, times: Floats, low: Floats, high: Floats) -> Floats:
+        """Lower and upper edges of bands of λ(t), (2, levels, times)."""
+        return np.stack([self.intensity_lower(times, low), self.intensity_quantile(times, high)])
+
     def sample_intensity(self, times: Floats, size: int, rng: np.random.Generator) -> Floats:
         """Draws of λ at `times`, shape (size, len(times))."""
         return np.asarray(sum(p.sample_intensity(times, size, rng) for p in self.parts))

@@ -234,9 +234,8 @@ def _posterior_bands(
     """Quantiles of all levels at once: what they share is most of the work."""
     tails = np.array([[(1 - level) / 2, (1 + level) / 2] for level in levels])
     if curve == "intensity":
-        low = posterior.intensity_lower(times, tails[:, 0])
-        high = posterior.intensity_quantile(times, tails[:, 1])
-        values = np.stack([low, high], axis=1)
+        edges = posterior.intensity_edges(times, tails[:, 0], tails[:, 1])
+        values = edges.transpose(1, 0, 2)
     else:
         values, after = np.zeros((tails.size, len(times))), times > origin  # Λ starts at 0
         start = np.full(int(after.sum()), origin)

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
-from gp4c.posterior.draws import CurveDraws, weighted_quantiles
+from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import number
 

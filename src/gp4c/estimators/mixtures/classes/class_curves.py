@@ -13,7 +13,8 @@ from gp4c.estimators.base import Numbers
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.inputs import check_level
 from gp4c.inference.classes.class_draws import ClassDraws
-from gp4c.posterior.draws import CurveDraws, weighted_quantiles
+from gp4c.posterior.draws import CurveDraws
+from gp4c.posterior.quantiles import weighted_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd

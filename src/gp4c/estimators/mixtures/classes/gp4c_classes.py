@@ -350,7 +350,7 @@ class GP4CClasses(ClassCurves):
         """
         import pandas as pd
 
-        from gp4c.posterior.draws import weighted_quantiles
+        from gp4c.posterior.quantiles import weighted_quantiles
 
         posterior = self._posterior()
         if self.membership_design_ is None or not isinstance(posterior, ClassDraws):

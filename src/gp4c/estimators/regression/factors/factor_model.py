@@ -28,9 +28,8 @@ from gp4c.model.modulation import OverTime, Season, Trend
 from gp4c.model.modulation.modulator import Modulator
 from gp4c.model.modulation.seasons import parts_of
 from gp4c.plain import p_words
-from gp4c.posterior.draws import weighted_quantiles
 from gp4c.posterior.modulated_draws import ModulatedDraws
-from gp4c.posterior.quantiles import simultaneous_level
+from gp4c.posterior.quantiles import simultaneous_level, weighted_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd

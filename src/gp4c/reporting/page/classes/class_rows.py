@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.mixtures.classes.gp4c_classes import GP4CClasses
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import estimate, percent, when
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.mixtures.classes.gp4c_classes import GP4CClasses
 
 SECTION = "Subgroups"
 #: mean probability of the most probable class below which subjects are not told apart, share of
@@ -21,7 +21,7 @@ _UNSURE, _STABLE, _SMALL = 0.8, 0.8, 0.1
 
 def class_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
     """Are there subgroups, which, how sure, how stable; nothing of models without classes."""
-    if not isinstance(model, GP4CClasses):
+    if not _has_classes(model):
         return
     choice = model.choice_
     if len(choice.n_classes) > 1:
@@ -49,6 +49,15 @@ def class_rows(model: PanelEstimator, level: float) -> Iterator[Row]:
     yield Row(SECTION, "how stable", _stability(model))
 
 
+def _has_classes(model: PanelEstimator) -> TypeGuard[GP4CClasses]:
+    """Whether a fit has latent classes; their module, slow to load, is loaded only then."""
+    if "n_classes_" not in vars(model):
+        return False
+    from gp4c.estimators.mixtures.classes.gp4c_classes import GP4CClasses
+
+    return isinstance(model, GP4CClasses)
+
+
 def _stability(model: GP4CClasses) -> str:
     agreeing, starts = model.starts_
     text = f"{agreeing} of {starts} starts end at these classes"
@@ -63,7 +72,7 @@ def _stability(model: GP4CClasses) -> str:
 
 def class_remarks(model: PanelEstimator) -> Iterator[str]:
     """What to beware of in a fit with classes."""
-    if not isinstance(model, GP4CClasses) or model.n_classes_ == 1:
+    if not _has_classes(model) or model.n_classes_ == 1:
         return
     if model.choice_.chosen < model.n_classes_:
         yield (
