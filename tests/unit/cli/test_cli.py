@@ -112,7 +112,7 @@ def test_dates_of_another_country_are_explained(workplace):
     (workplace / "p.csv").write_text("id,from,to,n\n1,01.02.2024,3.4.2024,1\n")
     done = run("describe p.csv --window 1.2.2024 1.5.2024")
     assert "dates were converted to days since 2024-02-01" in done.stdout
-    assert "(0, 90)" in done.stdout
+    assert "2024-02-01 to 2024-05-01 (days 0 to 90)" in done.stdout
     assert number_after("time observed", done.stdout) == 62
 
 

@@ -237,7 +237,7 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     assert words(done.stdout) == words(str(forecast(dated, 100, 130, "all"))).replace(
         'beyond="hold"', "--beyond hold"
     )
-    assert "days (2024-04-10 to 2024-05-10)" in words(done.stdout)
+    assert "2024-04-10 to 2024-05-10 (days 100 to 130)" in words(done.stdout)
     rows = json.loads(run("forecast dated.json --to 2024-05-10 --json").stdout)["forecasts"]
     assert (rows[0]["stop"], rows[0]["stop_date"]) == (130.0, "2024-05-10")
     assert "--beyond hold" in json.loads(run("forecast dated.json --to 130 --json").stdout)["note"]
@@ -246,14 +246,14 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     lines = run("predict dated.json --from 2024-01-11 --to 2024-01-31 --points 3").stdout
     assert [line.split(",")[0] for line in lines.splitlines()[1:]] == ["10.0", "20.0", "30.0"]
     options = "--time date --origin first --window 2024-01-01 2024-05-01"
-    assert "(0, 121)" in run(f"describe dated.csv {options}").stdout
+    assert "2024-01-01 to 2024-05-01 (days 0 to 121)" in run(f"describe dated.csv {options}").stdout
     assert run("report dated.json --forecast-to 2024-05-10 --out r").exit_code == 0
     page = (workplace / "r" / "report.html").read_text()
     assert "2024-04-10 to 2024-05-10" in page
     assert "0 to 100 days (2024-01-01 to 2024-04-10)" in page
     assert '"xlabel":"date"' in page
     assert "days since" not in page.split('id="data"')[0]
-    assert "0 to 100 days (2024-01-01 to 2024-04-10)" in words(str(dated.summary()))
+    assert "2024-01-01 to 2024-04-10 (days 0 to 100)" in words(str(dated.summary()))
     assert dated.plot().get_xlabel() == "date"
 
 
