@@ -213,9 +213,7 @@ def planned(
         exposure_words(model, given, units, who.known is None),
         covariate_words(covariates) if who.known is not None else "",
     )  # fmt: skip
-    past = past_words(
-        who.known, times.begin, model.window_[1], times.axis, times.since(who.known)
-    )  # fmt: skip
+    past = past_words(who.known, times.begin, model.window_[1], times.axis, times.since(who.known))
     return Planned(
         model, times.start, times.stop, level, plan, counts, size, seed_of(model, random_state),
         subjects=who.named(each),
