@@ -18,8 +18,8 @@ import pandas as pd
 from provenance import is_current, stamp
 
 import gp4c
-from gp4c.analysis.groups.centre_ratios import fit_centre_ratios
 from gp4c.analysis.groups.panel_test import PanelTest
+from gp4c.analysis.groups.ratios.centre_ratios import fit_centre_ratios
 from gp4c.exceptions import GP4CWarning
 
 N_TRIALS, N_PERMUTATIONS, N_FITS = 400, 199, 60

@@ -1,8 +1,9 @@
 """The shape of the source in numbers: ``python benchmarks/house.py [src/gp4c] [--label NAME]``.
 
 It counts lines and files per folder, the modules that ``gp4c fit bladder`` loads, comparisons with
-the name of a part outside the part's own file, and ``Any`` in signatures. The table is printed and
-kept in ``results/house.json`` under the label, so that trees can be compared.
+the name of a part outside the part's own file, ``Any`` in signatures, and files and functions
+longer than CONTRIBUTING allows. The table is printed and kept in ``results/house.json`` under the
+label, so that trees can be compared.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from typing import Any
 RESULTS = Path(__file__).parent / "results" / "house.json"
 #: names of count terms, laws and subject effects; a part's own file has a name that begins so
 PARTS = ("gamma", "weight", "bursts", "lemma2", "pointwise", "exact")
+#: what CONTRIBUTING allows a file, and a function without its docstring
+MOST_LINES, MOST_IN_FUNCTION = 400, 40
 #: run in another process, with the tree to be measured first on its path
 FIT = """
 import sys
@@ -45,8 +48,13 @@ def per_folder(trees: Trees, package: Path) -> dict[str, dict[str, int]]:
         inside = path.relative_to(package).parts
         folder = found.setdefault(inside[0] if len(inside) > 1 else "top", {"files": 0, "lines": 0})
         folder["files"] += 1
-        folder["lines"] += len(path.read_text(encoding="utf-8").splitlines())
+        folder["lines"] += len(lines_of(path))
     return found
+
+
+def lines_of(path: Path) -> list[str]:
+    """The lines of a file, with docstrings and comments."""
+    return path.read_text(encoding="utf-8").splitlines()
 
 
 def modules_loaded(package: Path) -> int:
@@ -122,6 +130,8 @@ def measure(package: Path) -> dict[str, Any]:
         "comparisons with names of parts": sum(compared.values()),
         "files with such comparisons": sum(number > 0 for number in compared.values()),
         "Any in public signatures": sum(any_in_signature(f) for f in every),
+        "files above 400 lines": sum(len(lines_of(path)) > MOST_LINES for path in trees),
+        "functions above 40 lines": sum(body_lines(f) > MOST_IN_FUNCTION for f in every),
         "longest function": longest.name,
         "its lines without docstring": body_lines(longest),
         "pairs of places with six or more lines alike": duplicated_runs(package),

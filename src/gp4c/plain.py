@@ -1,4 +1,4 @@
-"""Text of users (labels, names, units) made safe to show; rates and odds in words."""
+"""Texts of users made safe to show or read as numbers; rates and odds in words."""
 
 from __future__ import annotations
 
@@ -46,3 +46,11 @@ def odds(nats: float) -> str:
     if abs(nats) > math.log(1000.0):
         return "odds above 1000 to 1"
     return f"odds {math.exp(abs(nats)):.2g} to 1"
+
+
+def number_or_text(text: str) -> float | str:
+    """A number where a text is one; else the text, which may be a date or a name."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -44,9 +44,7 @@ def test_no_departure_is_seen_where_the_model_is_right():
 
 def test_the_sentence_about_the_fleet_is_what_is_printed(guide):
     (printed,) = re.findall(r"^    (\d+) \((\d+)–(\d+)\) events in", guide, flags=re.MULTILINE)
-    said = re.search(
-        r"^Expect (\d+) failures, and between (\d+) and (\d+)", guide, re.M
-    )
+    said = re.search(r"^Expect (\d+) failures, and between (\d+) and (\d+)", guide, re.M)
     assert said.groups() == printed
 
 

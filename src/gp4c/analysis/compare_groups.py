@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, overload
 
 from gp4c.analysis.comparison import Comparison
 from gp4c.analysis.groups.adjustment import fit_alike
-from gp4c.analysis.groups.centre_ratios import fit_centre_ratios
 from gp4c.analysis.groups.hypotheses import weigh_hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
-from gp4c.analysis.groups.regression_ratios import group_formula, with_groups
+from gp4c.analysis.groups.ratios.centre_ratios import fit_centre_ratios
+from gp4c.analysis.groups.ratios.regression_ratios import group_formula, with_groups
 from gp4c.analysis.groups.small_groups import informed_fits, small_groups
 from gp4c.analysis.type_comparison import TypeComparison, compare_types
 from gp4c.data.formulas.covariate_rows import complete_rows

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.analysis.groups.contrast_answers import Pair, Question
 from gp4c.analysis.groups.group_draws import CURVES
 from gp4c.analysis.groups.holm import holm, holm_levels
 from gp4c.analysis.groups.hypotheses import NAMES, Hypotheses
 from gp4c.analysis.groups.panel_test import PanelTest
-from gp4c.analysis.groups.regression_ratios import pair_ratios
+from gp4c.analysis.groups.ratios.contrast_answers import Pair, Question
+from gp4c.analysis.groups.ratios.regression_ratios import pair_ratios
 from gp4c.analysis.pair_contrasts import PairContrasts
 from gp4c.analysis.words.comparison_words import summary_lines
 from gp4c.estimators.inputs import check_level
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from gp4c.analysis.groups.centre_ratios import CentreRatios
+    from gp4c.analysis.groups.ratios.centre_ratios import CentreRatios
     from gp4c.data.panel import PanelCounts
     from gp4c.data.summaries.table import Table
     from gp4c.estimators.gp4c import GP4C

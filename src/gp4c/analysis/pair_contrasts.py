@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.analysis.groups.contrast_answers import (
+from gp4c.analysis.groups.group_draws import GroupDraws, has_medians
+from gp4c.analysis.groups.ratios.contrast_answers import (
     Asked,
     ContrastAnswers,
     Pair,
@@ -17,7 +18,6 @@ from gp4c.analysis.groups.contrast_answers import (
     group_curves,
     ratio,
 )
-from gp4c.analysis.groups.group_draws import GroupDraws, has_medians
 
 if TYPE_CHECKING:
     import pandas as pd

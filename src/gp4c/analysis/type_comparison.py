@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.analysis.comparison import Comparison
-    from gp4c.analysis.groups.contrast_answers import Pair
+    from gp4c.analysis.groups.ratios.contrast_answers import Pair
     from gp4c.data.panel import PanelCounts
 
 

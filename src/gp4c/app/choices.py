@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias
 
+from gp4c.plain import number_or_text
+
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
 
@@ -79,7 +81,7 @@ class Reading:
         if chosen.pop("drop_missing", False):
             chosen["missing"] = "drop"
         if self.origin is not None:
-            chosen["origin"] = None if self.origin == FIRST_VISIT else _number_or_text(self.origin)
+            chosen["origin"] = None if self.origin == FIRST_VISIT else number_or_text(self.origin)
         return chosen
 
     def options(self) -> list[str]:
@@ -147,7 +149,7 @@ class Choices:
         """The arguments of :class:`gp4c.GP4C` that are not its defaults, and the seed."""
         from gp4c.estimators.gp4c import GP4C
 
-        season = None if self.season is None else _number_or_text(self.season)
+        season = None if self.season is None else number_or_text(self.season)
         chosen: dict[str, Argument] = {
             "formula": self.formula,
             "effect": GP4C.effect_options[self.effect],
@@ -290,10 +292,3 @@ def quoted(word: str) -> str:
 def _in_docstring(name: str) -> str:
     """A file's name where quotes, backslashes or ends of lines would end or change the text."""
     return re.sub(r'["\\\x00-\x1f]', "_", name)
-
-
-def _number_or_text(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

@@ -186,9 +186,10 @@ def _forecasts(models: dict[str, Any], to: str | None, seed: int) -> dict[str, A
 
     found = {}
     for name, model in models.items():
-        end, stop, _ = window_asked(model, None, to, "--forecast-to")
+        window = window_asked(model, None, to, "--forecast-to")
         whom = default_subjects(model, None) or "all"
-        found[name] = fan(model, end, stop, whom, random_state=seed)
+        forecast = fan(model, window, whom, random_state=seed)
+        found[name] = (forecast.stop, forecast)
     return found
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.tables.assembly.histories import Visits
     from gp4c.data.tables.frames import IntoTable
-    from gp4c.data.tables.histories import Visits
     from gp4c.data.timeaxis import Moment, Window
 
 
@@ -105,8 +105,8 @@ class RecurrentEvents(SubjectData):
         >>> gp4c.RecurrentEvents.from_frame(log, window=(0, 10))
         <RecurrentEvents: 2 subjects, 3 events, window (0, 10)>
         """
+        from gp4c.data.tables.assembly.histories import fields_from_events
         from gp4c.data.tables.frames import table_of
-        from gp4c.data.tables.histories import fields_from_events
 
         names = {"subject": subject, "time": time, "start": start, "stop": stop}
         fields = fields_from_events(
@@ -239,7 +239,7 @@ class RecurrentEvents(SubjectData):
         array([1, 1, 1, 0])
         """
         from gp4c.data.panel import PanelCounts
-        from gp4c.data.tables.histories import fields_between_visits
+        from gp4c.data.tables.assembly.histories import fields_between_visits
 
         return PanelCounts._from_arrays(**fields_between_visits(self, visits))
 

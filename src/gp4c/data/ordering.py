@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gp4c.data.subjects import FloatArray, IndexArray, LabelArray
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from gp4c.data.tables.columns import Column
 
 #: from this many rows on, detours through ranks or hashes pay
 LARGE = 100_000
@@ -121,7 +121,7 @@ def sequence_order(
     return np.concatenate(pieces)
 
 
-def levels_in_order(column: pd.Series[Any]) -> list[Any]:
+def levels_in_order(column: Column) -> list[Hashable]:
     """Levels that occur: of an ordered category in its order, else in natural order."""
     present = column.dropna().unique().tolist()
     if str(column.dtype) == "category" and column.cat.ordered:

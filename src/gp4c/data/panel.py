@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from gp4c.data.summaries.panel_summary import PanelSummary
     from gp4c.data.summaries.table import Table as PublishedTable
-    from gp4c.data.tables.build_panel import PanelFields
+    from gp4c.data.tables.assembly.build_panel import PanelFields
     from gp4c.data.tables.frames import IntoTable, Table
     from gp4c.data.tables.service import ServiceRecord
     from gp4c.data.timeaxis import Moment, Window
@@ -150,7 +150,7 @@ class PanelCounts(SubjectData):
         >>> gp4c.PanelCounts.from_frame(rows)
         <PanelCounts: 2 subjects, 3 intervals, 3 events, window (0, 9)>
         """
-        from gp4c.data.tables.build_panel import fields_from_intervals
+        from gp4c.data.tables.assembly.build_panel import fields_from_intervals
         from gp4c.data.tables.frames import table_of
 
         def build(table: Table, names: dict[str, str]) -> PanelFields:
@@ -225,8 +225,8 @@ class PanelCounts(SubjectData):
         >>> gp4c.PanelCounts.from_visits(visits, origin=0)
         <PanelCounts: 2 subjects, 3 intervals, 3 events, window (0, 9)>
         """
+        from gp4c.data.tables.assembly.visits import fields_from_visits
         from gp4c.data.tables.frames import table_of
-        from gp4c.data.tables.visits import fields_from_visits
 
         def build(table: Table, names: dict[str, str]) -> PanelFields:
             return fields_from_visits(

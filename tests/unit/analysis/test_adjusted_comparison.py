@@ -15,7 +15,7 @@ from gp4c.cli.program import app
 from gp4c.data.formulas.formula_text import drop_column
 from gp4c.exceptions import PanelDataError
 from gp4c.reporting.figures.plots import plot_ratio
-from gp4c.reporting.page.group_parts import whose
+from gp4c.reporting.page.sections.group_parts import whose
 
 TIMES = np.array([5.0, 20.0, 40.0])
 OPTIONS = {"bursts": False, "effect": None}

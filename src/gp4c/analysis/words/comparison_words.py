@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
 
     from gp4c.analysis.comparison import Comparison
-    from gp4c.analysis.groups.centre_ratios import CentreRatios
+    from gp4c.analysis.groups.ratios.centre_ratios import CentreRatios
 
 #: p-value and probability from which a difference is called found; probability of a leaning
 FOUND, SURE, LEANING = 0.05, 0.95, 0.5

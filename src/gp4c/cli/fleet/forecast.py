@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Unpack
 
 import typer
 
@@ -23,8 +24,12 @@ from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
 
     from gp4c.data.timeaxis import TimeAxis
+    from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.forecasts.count_forecast import Subjects
+    from gp4c.estimators.forecasts.forecast_inputs import ForecastOptions
     from gp4c.estimators.forecasts.forecast_result import Forecast
 
 #: times of the fan
@@ -120,32 +125,62 @@ def forecast(
     """
     model = open_fit(fit)
     of_event(model, event)  # says what is wrong with it
-    first, stop, calendar = window_asked(model, start, to, "--to")
-    asked = _asked(model, subjects, dated=calendar is not None)
-    options: dict[str, Any] = {"level": level, "beyond": beyond.value, "random_state": seed}
-    options["covariates"] = _new_subject(model, asked, covariate)
-    options["exposure"] = amount_of(exposure, "--exposure")
-    if event is not None:
-        options["event"] = event
-    options["usage"] = amount_of(usage, "--usage")
-    options["new_units"] = new_units
-    options["at"] = at if at is None or calendar is not None else time_of(model, at, "--at")
+    window = window_asked(model, start, to, "--to")
+    dated = window.calendar is not None
+    asked = _asked(model, subjects, dated=dated)
+    options: ForecastOptions = {
+        "level": level,
+        "beyond": beyond.value,
+        "random_state": seed,
+        "covariates": _new_subject(model, asked, covariate),
+        "exposure": amount_of(exposure, "--exposure"),
+        "usage": amount_of(usage, "--usage"),
+        "new_units": new_units,
+        "at": at if at is None or dated else time_of(model, at, "--at"),
+    }
+    steps: ForecastOptions = {**options, "each": each, "every": _step(every)}
+    ends = window.times(window.start), window.times(window.stop)
     with working("forecasting", quiet=as_json):
-        found = ask_forecast(model, first, stop, asked, each=each, every=_step(every), **options)
+        found = ask_forecast(model, *ends, asked, event, **steps)
         typer.echo(_json(found, service) if as_json else _text(found, service))
         if output.out is None:
             return
-        written = write_all(output.out, _writers(model, found, options, service, output))
+        files = _tables(found, service, output)
+        if found.draws.ndim == 1 and not isinstance(found.subjects, list):  # one sum
+            files |= output.style.files(
+                "forecast", lambda ax: _draw_fan(ax, model, window, asked, event, options)
+            )
+        else:
+            files |= output.style.files("forecast", found.plot)
+        written = write_all(output.out, files)
     say_written(written)
 
 
-def window_asked(
-    model: Any, start: str | None, to: str, option: str
-) -> tuple[Any, Any, TimeAxis | None]:
+@dataclass(frozen=True)
+class AskedWindow:
+    """The window that a command asks about.
+
+    Attributes
+    ----------
+    start, stop : float
+        On the axis of the fit, or on the calendar.
+    calendar : TimeAxis or None
+        Where time is counted from entry and the window is given by dates.
+    """
+
+    start: float
+    stop: float
+    calendar: TimeAxis | None
+
+    def times(self, numbers: ArrayLike) -> ArrayLike:
+        """Times of the window as a forecast takes them: dates on the calendar, else numbers."""
+        return numbers if self.calendar is None else self.calendar.moments(numbers)
+
+
+def window_asked(model: PanelEstimator, start: str | None, to: str, option: str) -> AskedWindow:
     """The window, from the end of the data if no start is given.
 
-    Where time is counted from entry, `to` may be a date: the ends are dates then, and the axis of
-    the calendar is given too.
+    Where time is counted from entry, `to` may be a date.
     """
     from gp4c.data.timeaxis import TimeAxis
     from gp4c.estimators.forecasts.own_calendar import OwnCalendar
@@ -155,12 +190,12 @@ def window_asked(
         first = float(model.window_[1]) if start is None else time_of(model, start, "--from")
         stop = time_of(model, to, option)
         check_order(TimeAxis.of(model), first, stop, None if start is None else "--from", option)
-        return first, stop, None
+        return AskedWindow(first, stop, None)
     axis = calendar.axis
     first = calendar.end_of_record(model) if start is None else axis.number(_date(start, option))
     stop = axis.number(to)
     check_order(axis, first, stop, None if start is None else "--from", option)
-    return *axis.moments([first, stop]), axis
+    return AskedWindow(first, stop, axis)
 
 
 def _is_number(text: str) -> bool:
@@ -180,7 +215,9 @@ def _date(text: str, option: str) -> str:
     return text
 
 
-def _new_subject(model: Any, asked: Any, covariate: list[str] | None) -> dict[str, Any] | None:
+def _new_subject(
+    model: PanelEstimator, asked: Subjects, covariate: list[str] | None
+) -> dict[str, object] | None:
     """Chosen covariates; the others are average for a new subject, known ones keep theirs."""
     chosen = chosen_covariates(model, covariate)
     if asked is None:
@@ -206,18 +243,25 @@ def _step(text: str | None) -> float | str | None:
         return text
 
 
-def ask_forecast(model: Any, start: Any, stop: Any, subjects: Any, **options: Any) -> Forecast:
-    """Forecast; what the model cannot do is said in one line."""
+def ask_forecast(
+    model: PanelEstimator,
+    start: ArrayLike,
+    stop: ArrayLike,
+    subjects: Subjects,
+    event: str | None = None,
+    **options: Unpack[ForecastOptions],
+) -> Forecast:
+    """Forecast, of one type of events if one is named; what the model cannot do is one line."""
     from gp4c.exceptions import PanelDataError
 
     try:
-        found: Forecast = model.forecast(start, stop, subjects, **options)
-        return found
+        found = model.forecast(start, stop, subjects, **options)
+        return found if event is None else found.by_type[event]
     except (KeyError, ValueError) as error:
         raise PanelDataError(str(error.args[0])) from None
 
 
-def _asked(model: Any, subjects: list[str] | None, *, dated: bool) -> Any:
+def _asked(model: PanelEstimator, subjects: list[str] | None, *, dated: bool) -> Subjects:
     """Turn texts into None (a new subject), "active", "all" or labels, which may be numbers.
 
     `dated` says that times since entry are asked about by date.
@@ -296,48 +340,47 @@ def _in_options(text: str) -> str:
     return text
 
 
-def _writers(
-    model: Any, found: Forecast, options: dict[str, Any], service: float | None,
-    output: OutputOptions,
-) -> dict[str, Writer]:  # fmt: skip
+def _tables(found: Forecast, service: float | None, output: OutputOptions) -> dict[str, Writer]:
+    """The forecast as tables, by file."""
     from gp4c.reporting.csv_tables import write_csv
 
     files: dict[str, Writer] = {"forecast.csv": lambda path: write_csv(found.to_frame(), path)}
     if service is not None:
         files["stock.csv"] = lambda path: write_csv(found.stock(service), path)
-    files |= output.table_files(forecast=found.table)
-    one_sum = found.draws.ndim == 1 and not isinstance(found.subjects, list)
-    draw = (lambda ax: _draw_fan(ax, model, found, options)) if one_sum else found.plot
-    return files | output.style.files("forecast", draw)
+    return files | output.table_files(forecast=found.table)
 
 
-def _draw_fan(ax: Axes, model: Any, found: Forecast, options: dict[str, Any]) -> None:
+def _draw_fan(
+    ax: Axes, model: PanelEstimator, window: AskedWindow, asked: Subjects, event: str | None,
+    options: ForecastOptions,
+) -> None:  # fmt: skip
     """The number of events from the start to each time."""
     import numpy as np
 
-    from gp4c.data.timeaxis import TimeAxis
     from gp4c.reporting.figures.subject_plots import plot_fan
 
-    axis = TimeAxis(found.time_unit, found.time_origin)
-    window = float(found.start[0]), float(found.stop[0])
-    dated = axis.origin != TimeAxis.of(model).origin
-    start, stop = axis.moments(window) if dated else window
-    times, many = fan(model, start, stop, found.subjects, **options)
+    many = fan(model, window, asked, event, **options)
     tails = {p for v in _FAN_LEVELS for p in ((1 - v) / 2, (1 + v) / 2)} | {0.5}
     quantiles = {round(p, 6): np.append(0, many.quantile(p)) for p in tails}
-    times = np.append(window[0], times)  # with no events yet
-    whose = {None: "a new subject", "active": "those in service"}
-    label = f"events of {whose.get(found.subjects, 'all subjects')}"  # type: ignore[arg-type]
+    times = np.append(window.start, many.stop)  # with no events yet
+    whose = "those in service" if asked == "active" else "all subjects"
     plot_fan(
-        times, quantiles, ax, time_unit=found.time_unit, time_origin=found.time_origin,
-        ylabel=label,
+        times, quantiles, ax, time_unit=many.time_unit, time_origin=many.time_origin,
+        ylabel=f"events of {'a new subject' if asked is None else whose}",
     )  # fmt: skip
 
 
-def fan(model: Any, start: float, stop: float, asked: Any, **options: Any) -> tuple[Any, Forecast]:
-    """Forecasts from `start` to each of a row of times, jointly, with the times as numbers."""
+def fan(
+    model: PanelEstimator,
+    window: AskedWindow,
+    asked: Subjects,
+    event: str | None = None,
+    **options: Unpack[ForecastOptions],
+) -> Forecast:
+    """Forecasts from the start of a window to each of a row of times in it, jointly."""
     import numpy as np
 
-    times = start + (stop - start) * np.arange(1, _FAN_POINTS + 1) / _FAN_POINTS
-    found = ask_forecast(model, np.full_like(times, start), times, asked, **options)
-    return found.stop, found
+    length = window.stop - window.start
+    stops = window.start + length * np.arange(1, _FAN_POINTS + 1) / _FAN_POINTS
+    starts = np.full_like(stops, window.start)
+    return ask_forecast(model, window.times(starts), window.times(stops), asked, event, **options)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from gp4c.plain import number_or_text
 from gp4c.reporting.fit_result import FittedGroup
 
 if TYPE_CHECKING:
@@ -154,21 +155,13 @@ def make_estimator(
         "bursts": _argument(laws, bursts, "--bursts", estimator),
         "formula": formula,
         "trend": trend,
-        "season": _season(season),
+        "season": None if season is None else number_or_text(season),
         "random_state": seed,
     } | ({} if bases is None else {"n_bases": bases})
     if free and arguments["bursts"] not in ("auto", False):
         raise typer.BadParameter(f"--bursts {bursts} does not go with --effect {effect}")
     known = {name: value for name, value in arguments.items() if name in taken}
     return kind(**known, **(own or {}))
-
-
-def _season(text: str | None) -> float | str | None:
-    """A period, or the name of a cycle."""
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return text
 
 
 def _check_factors(

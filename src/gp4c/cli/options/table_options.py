@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias, TypedDict, cas
 import typer
 
 from gp4c.cli.options.grouped import grouped
-from gp4c.plain import printable
+from gp4c.plain import number_or_text, printable
 
 if TYPE_CHECKING:
     from gp4c.data.panel import PanelCounts
@@ -228,7 +228,7 @@ class TableOptions:
             (options["count"],) = self.count
         options["clock"] = None if self.clock is Clock.TIME else self.clock.value
         if self.window is not None:
-            options["window"] = tuple(_number_or_text(time) for time in self.window)
+            options["window"] = tuple(number_or_text(time) for time in self.window)
         given = {name: value for name, value in options.items() if value is not None}
         return cast(Reading, given)
 
@@ -275,15 +275,7 @@ def read_source(source: str, table: TableOptions, say: bool = True) -> PanelCoun
 
 def _origin(text: str) -> str | float | None:
     """Where first intervals start: a number, each subject's first visit, or a date or column."""
-    return None if text == "first" else _number_or_text(text)
-
-
-def _number_or_text(text: str) -> float | str:
-    """A time: a number, else what may be a date."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
+    return None if text == "first" else number_or_text(text)
 
 
 def _suggest_dataset(source: str, known: list[str]) -> None:

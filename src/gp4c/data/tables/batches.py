@@ -1,8 +1,8 @@
 """Part of a large table as arrays: checked at the speed of reading, with the usual messages.
 
 Rows that are plain numbers and obey every rule pass a few vectorised tests. Anything else goes
-through :func:`gp4c.data.tables.build_panel.fields_from_intervals`, which knows all formats and
-words all errors.
+through :func:`gp4c.data.tables.assembly.build_panel.fields_from_intervals`, which knows all formats
+and words all errors.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from gp4c.data.checks import LARGEST_EXACT, LARGEST_SIZE, SMALLEST_SIZE
 from gp4c.data.subjects import FloatArray
-from gp4c.data.tables.build_panel import fields_from_intervals
+from gp4c.data.tables.assembly.build_panel import fields_from_intervals
 from gp4c.data.tables.frames import Table, frame_rows, table_of
 from gp4c.exceptions import PanelDataError
 

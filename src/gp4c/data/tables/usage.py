@@ -22,7 +22,7 @@ from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import GP4CWarning, PanelDataError
 
 if TYPE_CHECKING:
-    from gp4c.data.tables.build_panel import PanelFields
+    from gp4c.data.tables.assembly.build_panel import PanelFields
     from gp4c.data.timeaxis import Window
 
 #: fewest rows about which a remark is made, and how much interval lengths must vary for one

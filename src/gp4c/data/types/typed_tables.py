@@ -12,7 +12,7 @@ from gp4c.data.checks import Problems
 from gp4c.data.ordering import label_array, label_order, natural_key
 from gp4c.data.panel import PanelCounts
 from gp4c.data.subjects import IndexArray
-from gp4c.data.tables.build_panel import PanelFields
+from gp4c.data.tables.assembly.build_panel import PanelFields
 from gp4c.data.tables.columns import missing_cells
 from gp4c.data.tables.frames import Table
 from gp4c.data.types.typed_panel import TypedPanel, differing_interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +40,7 @@ from gp4c.estimators.forecasts.forecast_layout import (
     while_in_service,
     with_new_units,
 )
-from gp4c.estimators.forecasts.forecast_result import Forecast
+from gp4c.estimators.forecasts.forecast_result import Forecast, Whom
 from gp4c.estimators.forecasts.forecast_windows import Windows
 from gp4c.estimators.forecasts.forecast_words import (
     exposure_words,
@@ -79,7 +79,7 @@ def forecast(
     exposure: ArrayLike | str | None = None,
     usage: ArrayLike | str | None = None,
     new_units: ArrayLike = 0,
-    at: Any = None,
+    at: ArrayLike | None = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "auto",
@@ -167,14 +167,14 @@ def planned(
     start: ArrayLike,
     stop: ArrayLike,
     subjects: Subjects,
-    level: float,
+    level: float = 0.9,
     *,
     every: Step | None = None,
     each: bool = False,
     exposure: ArrayLike | str | None = None,
     usage: ArrayLike | str | None = None,
     new_units: ArrayLike = 0,
-    at: Any = None,
+    at: ArrayLike | None = None,
     covariates: Mapping[str, object] | None = None,
     history: PanelCounts | None = None,
     beyond: str = "auto",
@@ -213,9 +213,7 @@ def planned(
         exposure_words(model, given, units, who.known is None),
         covariate_words(covariates) if who.known is not None else "",
     )  # fmt: skip
-    past = past_words(
-        who.known, times.begin, model.window_[1], times.axis, times.since(who.known)
-    )  # fmt: skip
+    past = past_words(who.known, times.begin, model.window_[1], times.axis, times.since(who.known))
     return Planned(
         model, times.start, times.stop, level, plan, counts, size, seed_of(model, random_state),
         subjects=who.named(each),
@@ -237,7 +235,7 @@ class Planned:
     counts: JointCounts
     size: int
     seed: int
-    subjects: str | list[Any] | None
+    subjects: Whom
     n_subjects: int
     note: str
     axis: TimeAxis
@@ -264,7 +262,7 @@ class Planned:
 class _Who:
     """The subjects asked for: those that count, and all that there are."""
 
-    asked: Any
+    asked: Subjects
     known: SubjectHistories | None
     everybody: SubjectHistories | None
     covariates: Floats | None
@@ -274,7 +272,7 @@ class _Who:
     def of(
         cls,
         model: PanelEstimator,
-        subjects: Any,
+        subjects: Subjects,
         history: PanelCounts | None,
         covariates: Mapping[str, object] | None,
         times: Windows,
@@ -316,7 +314,7 @@ class _Who:
         average = np.zeros((new.total, self.covariates.shape[1]))
         return np.concatenate([self.covariates, average])
 
-    def named(self, each: bool) -> str | list[Any] | None:
+    def named(self, each: bool) -> Whom:
         """What the answer is of, for its table."""
         if self.known is None:
             return None
@@ -362,7 +360,9 @@ def _each_once(who: _Who, plan: Layout) -> tuple[_Who, Layout]:
     return once, replace(plan, asked=asked)
 
 
-def _additions(times: Windows, number: ArrayLike, at: Any, total: bool) -> NewUnits | None:
+def _additions(
+    times: Windows, number: ArrayLike, at: ArrayLike | None, total: bool
+) -> NewUnits | None:
     """Planned additions, if there are any."""
     found = planned_units(times.axis, number, at, times.begin)
     if not found.total:

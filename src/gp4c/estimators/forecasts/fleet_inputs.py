@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,12 +16,13 @@ from gp4c.exceptions import PanelDataError
 from gp4c.plain import per
 
 if TYPE_CHECKING:
+    from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 
 Floats = NDArray[np.float64]
 
 
-def default_subjects(model: PanelEstimator, history: Any) -> str | None:
+def default_subjects(model: PanelEstimator, history: PanelCounts | None) -> str | None:
     """Whom a forecast is about if nobody said: those in service, if the data know who is not."""
     histories = known_histories(model) if history is None else history
     known = histories is not None and bool(np.isfinite(histories.end).any())
@@ -95,7 +96,9 @@ class NewUnits:
         return int(self.number.sum())
 
 
-def planned_units(axis: TimeAxis, number: ArrayLike, at: Any, start: float) -> NewUnits:
+def planned_units(
+    axis: TimeAxis, number: ArrayLike, at: ArrayLike | None, start: float
+) -> NewUnits:
     """Read planned additions; without a time they are there from the start."""
     many = np.atleast_1d(np.asarray(number, dtype=np.float64))
     when = np.atleast_1d(axis.numbers(start if at is None else at))
@@ -113,7 +116,9 @@ def planned_units(axis: TimeAxis, number: ArrayLike, at: Any, start: float) -> N
     return NewUnits(many, when)
 
 
-def usage_words(model: PanelEstimator, asked: Any, units: Floats, is_new: bool) -> str:
+def usage_words(
+    model: PanelEstimator, asked: ArrayLike | str | None, units: Floats, is_new: bool
+) -> str:
     """At which usage a forecast is, where the data have usage."""
     if model.usage_ is None:
         return ""
@@ -159,7 +164,7 @@ def service_words(
     return f"{text} {entering}".strip()
 
 
-def covariate_words(covariates: Mapping[str, Any] | None) -> str:
+def covariate_words(covariates: Mapping[str, object] | None) -> str:
     """Which covariates of known subjects were changed."""
     if not covariates:
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,21 +12,39 @@ from gp4c.data.formulas.covariate_rows import design_rows, last_covariates, last
 from gp4c.data.panel import PanelCounts
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.estimators.inputs import check_level
 from gp4c.exceptions import PanelDataError
 
 if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
+    from gp4c.estimators.forecasts.forecast_layout import Step
 
 Floats = NDArray[np.float64]
 
 BEYOND = ("auto", "prior", "hold", "trend")
 
 
+class ForecastOptions(TypedDict, total=False):
+    """What may be said of a forecast besides its windows and subjects."""
+
+    level: float
+    every: Step | None
+    each: bool
+    exposure: ArrayLike | str | None
+    usage: ArrayLike | str | None
+    new_units: ArrayLike
+    at: ArrayLike | None
+    covariates: Mapping[str, object] | None
+    history: PanelCounts | None
+    beyond: str
+    n_draws: int | None
+    random_state: int | None
+
+
 def check_forecast(model: PanelEstimator, level: float, beyond: str, n_draws: int | None) -> None:
     """Check what does not depend on subjects or windows."""
     model._check_fitted()
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, not {level!r}")
+    check_level(level)
     if beyond not in BEYOND:
         raise ValueError(f"beyond must be 'auto', 'prior', 'hold' or 'trend', not {beyond!r}")
     if beyond == "trend" and not model.has_trend:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.checks import few_digits, plural
 from gp4c.data.subject_histories import SubjectHistories
@@ -51,7 +51,7 @@ class OwnCalendar:
         return cls(TimeAxis(model.time_unit_, origin), since_2000.number(origin))
 
     @classmethod
-    def asked_of(cls, model: PanelEstimator, *times: Any) -> OwnCalendar | None:
+    def asked_of(cls, model: PanelEstimator, *times: ArrayLike) -> OwnCalendar | None:
         """The calendar if times are dates and the model counts from entry."""
         dated = [are_dates(one) for one in times]
         calendar = cls.of(model) if any(dated) else None
@@ -78,7 +78,7 @@ class OwnCalendar:
         return float((known.span_stop + self.entries(known)[known.span_subject]).max())
 
 
-def are_dates(times: Any) -> bool:
+def are_dates(times: ArrayLike) -> bool:
     """Whether times of the user are dates: any of them, where there are several."""
     cells = np.asarray(times)
     if cells.dtype.kind != "O":

@@ -10,7 +10,7 @@ import numpy as np
 from gp4c.data.timeaxis import TimeAxis
 
 if TYPE_CHECKING:
-    from gp4c.estimators.mixtures.fitted_mixture import FittedMixture
+    from gp4c.estimators.mixtures.mixture_bases import MixtureBases
 
 Fact = tuple[str, str, str, float]
 
@@ -25,12 +25,12 @@ _NOTHING = 0.01
 _SAME_BOUND = 0.5
 
 
-def basis_facts(model: FittedMixture) -> list[Fact]:
+def basis_facts(model: MixtureBases) -> list[Fact]:
     """Rows of a summary; none for one basis, which is the curve itself."""
     return list(_facts(model)) if model.weights_.shape[1] > 1 else []
 
 
-def _facts(model: FittedMixture) -> Iterator[Fact]:
+def _facts(model: MixtureBases) -> Iterator[Fact]:
     unit = model.time_unit_ or "units of time"
     axis, (low, high) = TimeAxis.of(model), model.window_
     times = np.linspace(low, high, _TIMES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -10,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.checks import unknown_name
 from gp4c.data.types.typed_panel import TypedPanel
-from gp4c.estimators.gp_base import SCORE_DRAWS
+from gp4c.estimators.gp_base import SCORE_DRAWS, GaussianProcessModel
 from gp4c.estimators.inputs import check_band
-from gp4c.estimators.regression.covariates import CovariateModel, Covariates
+from gp4c.estimators.regression.covariates import MEDIAN, CovariateModel, Covariates
 from gp4c.estimators.types.effect_correlation import EffectCorrelation
 from gp4c.estimators.types.typed_state import restored, typed_checks, typed_state
 from gp4c.exceptions import PanelDataError
@@ -135,14 +136,10 @@ class TypedCurves(CovariateModel):
         >>> treated < model.intensity(24.0, covariates={"treatment": "placebo"})
         True
         """
-        if event is not None or (subjects is not None and self.event_types_):
-            return sum(
-                one.intensity(t, covariates=covariates, subjects=subjects, extrapolate=extrapolate)
-                for one in self._models_of(event)
-            )
-        return super().intensity(
-            t, covariates=covariates, subjects=subjects, extrapolate=extrapolate
-        )
+        if self.has_medians and event is None:
+            return self.intensity_band(t, MEDIAN, extrapolate=extrapolate)[0]
+        curve = partial(GaussianProcessModel.intensity, t=t, extrapolate=extrapolate)
+        return self._mean(curve, event, covariates, subjects)
 
     def cumulative(
         self,
@@ -164,14 +161,10 @@ class TypedCurves(CovariateModel):
         >>> bool(model.cumulative(12.0) < model.cumulative(24.0))
         True
         """
-        if event is not None or (subjects is not None and self.event_types_):
-            return sum(
-                one.cumulative(t, covariates=covariates, subjects=subjects, extrapolate=extrapolate)
-                for one in self._models_of(event)
-            )
-        return super().cumulative(
-            t, covariates=covariates, subjects=subjects, extrapolate=extrapolate
-        )
+        if self.has_medians and event is None:
+            return self.cumulative_band(t, MEDIAN, extrapolate=extrapolate)[0]
+        curve = partial(GaussianProcessModel.cumulative, t=t, extrapolate=extrapolate)
+        return self._mean(curve, event, covariates, subjects)
 
     def expected_counts(
         self,
@@ -195,16 +188,10 @@ class TypedCurves(CovariateModel):
         >>> bool(abs(parts.sum() - model.cumulative(24.0)) < 1e-6)
         True
         """
-        if event is not None or (subjects is not None and self.event_types_):
-            return sum(
-                one.expected_counts(
-                    start, stop, covariates=covariates, subjects=subjects, extrapolate=extrapolate
-                )
-                for one in self._models_of(event)
-            )
-        return super().expected_counts(
-            start, stop, covariates=covariates, subjects=subjects, extrapolate=extrapolate
+        curve = partial(
+            GaussianProcessModel.expected_counts, start=start, stop=stop, extrapolate=extrapolate
         )
+        return self._mean(curve, event, covariates, subjects)
 
     def intensity_band(
         self,
@@ -238,13 +225,8 @@ class TypedCurves(CovariateModel):
         >>> bool(low < model.intensity(24.0) < high)
         True
         """
-        if event is not None:
-            return self.of_type(event).intensity_band(
-                t, level, kind, covariates=covariates, extrapolate=extrapolate
-            )
-        return super().intensity_band(
-            t, level, kind, covariates=covariates, extrapolate=extrapolate
-        )
+        one = self._chosen(event)._at(covariates)
+        return GaussianProcessModel.intensity_band(one, t, level, kind, extrapolate=extrapolate)
 
     def cumulative_band(
         self,
@@ -266,13 +248,8 @@ class TypedCurves(CovariateModel):
         >>> bool(low < model.cumulative(24.0) < high)
         True
         """
-        if event is not None:
-            return self.of_type(event).cumulative_band(
-                t, level, kind, covariates=covariates, extrapolate=extrapolate
-            )
-        return super().cumulative_band(
-            t, level, kind, covariates=covariates, extrapolate=extrapolate
-        )
+        one = self._chosen(event)._at(covariates)
+        return GaussianProcessModel.cumulative_band(one, t, level, kind, extrapolate=extrapolate)
 
     def sample_intensity(
         self,
@@ -295,12 +272,9 @@ class TypedCurves(CovariateModel):
         >>> model.sample_intensity([12.0, 24.0], size=100, random_state=1).shape
         (100, 2)
         """
-        if event is not None:
-            return self.of_type(event).sample_intensity(
-                t, size, random_state, covariates=covariates, extrapolate=extrapolate
-            )
-        return super().sample_intensity(
-            t, size, random_state, covariates=covariates, extrapolate=extrapolate
+        one = self._chosen(event)._at(covariates)
+        return GaussianProcessModel.sample_intensity(
+            one, t, size, random_state, extrapolate=extrapolate
         )
 
     def type_ratio(
@@ -465,7 +439,7 @@ class TypedCurves(CovariateModel):
         from gp4c.estimators.types.typed_forecast import DRAWS, forecast_types
 
         found = forecast_types(
-            self, start, stop, subjects, level, every=every, each=each, exposure=exposure,
+            self, start, stop, subjects, level=level, every=every, each=each, exposure=exposure,
             usage=usage, new_units=new_units, at=at, covariates=covariates, history=history,
             beyond=beyond, n_draws=n_draws or DRAWS, random_state=random_state,
         )  # fmt: skip
@@ -473,8 +447,21 @@ class TypedCurves(CovariateModel):
 
     # -- helpers ----------------------------------------------------------------------------
 
-    def _models_of(self, event: str | None) -> list[GP4C]:
-        return [self.of_type(name) for name in (self.event_types_ if event is None else [event])]
+    def _chosen(self, event: str | None) -> TypedCurves:
+        return self if event is None else self.of_type(event)
+
+    def _mean(
+        self, curve: Callable[[CovariateModel], Numbers], event: str | None,
+        covariates: Covariates | None, subjects: Subjects,
+    ) -> Numbers:  # fmt: skip
+        """A mean curve of a type or of the total, at covariates or of known subjects.
+
+        That of all types of known subjects is a sum: each type has effects of its own.
+        """
+        if event is None and subjects is not None and self.event_types_:
+            each = self.type_models_.values()
+            return sum(one._mean_at(curve, covariates, subjects) for one in each)
+        return self._chosen(event)._mean_at(curve, covariates, subjects)
 
     def _at(self, covariates: Covariates | None) -> CovariateModel:
         self._check_fitted()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.forecasts.count_forecast import Planned, Subjects, planned
-from gp4c.estimators.forecasts.forecast_layout import Step
+from gp4c.estimators.forecasts.forecast_inputs import ForecastOptions
 from gp4c.estimators.forecasts.forecast_result import Forecast
 from gp4c.estimators.forecasts.joint_counts import JointCounts
 from gp4c.inference.types.coupling import Dependence, Margin
@@ -21,7 +20,6 @@ from gp4c.posterior.summed.summed_curves import SummedCurves
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from gp4c.data.panel import PanelCounts
     from gp4c.estimators.gp4c import GP4C
     from gp4c.estimators.types.typed_answers import TypedCurves
 
@@ -43,29 +41,13 @@ def forecast_types(
     start: ArrayLike,
     stop: ArrayLike,
     subjects: Subjects,
-    level: float,
-    *,
-    every: Step | None,
-    each: bool,
-    exposure: ArrayLike | str | None,
-    usage: ArrayLike | str | None,
-    new_units: ArrayLike,
-    at: ArrayLike | str | None,
-    covariates: Mapping[str, object] | None,
-    history: PanelCounts | None,
-    beyond: str,
-    n_draws: int,
-    random_state: int | None,
+    **options: Unpack[ForecastOptions],
 ) -> Forecast:
     """All events together, with the types in ``by_type``: the same draws of everything."""
     plans = {
-        name: planned(
-            fit, start, stop, subjects, level, every=every, each=each, exposure=exposure,
-            usage=usage, new_units=new_units, at=at, covariates=covariates, history=history,
-            beyond=beyond, n_draws=n_draws, random_state=random_state,
-        )
+        name: planned(fit, start, stop, subjects, **options)
         for name, fit in model.type_models_.items()
-    }  # fmt: skip
+    }
     first = next(iter(plans.values()))
     with one_blas_thread():
         found = _Joint(model, plans).draw(first.size, np.random.default_rng(first.seed))

@@ -1,4 +1,4 @@
-"""Plots of the factors of a rate: the season of a cycle."""
+"""Plots of the factors of a rate: the season of a cycle, ratios that change over time."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from gp4c.reporting.figures.plot_style import GREY, axes_or_new, plain_axes, sty
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from gp4c.estimators.regression.factors.effects_over_time import EffectsOverTime
     from gp4c.estimators.regression.factors.factor_model import FactorModel
 
 #: letters of a month or weekday on the axis
@@ -48,7 +49,7 @@ def plot_season(model: FactorModel, ax: Axes | None = None, *, level: float = 0.
 
 
 def plot_ratio(
-    model: FactorModel, name: str, ax: Axes | None = None, *, level: float = 0.95
+    model: EffectsOverTime, name: str, ax: Axes | None = None, *, level: float = 0.95
 ) -> Axes:
     """Draw a rate ratio over time with its pointwise and its simultaneous band.
 

@@ -12,13 +12,13 @@ from gp4c.reporting.figures.plots import plot_intensity
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gp4c.estimators.mixtures.fitted_mixture import FittedMixture
+    from gp4c.estimators.mixtures.mixture_bases import MixtureBases
 
 #: subjects up to which bars have gaps between them
 _GAPS = 60
 
 
-def plot_bases(model: FittedMixture, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
+def plot_bases(model: MixtureBases, ax: Axes | None = None, *, level: float = 0.95) -> Axes:
     """Draw the basis intensities, each for a subject with its mean weight, with bands.
 
     Parameters
@@ -37,7 +37,7 @@ def plot_bases(model: FittedMixture, ax: Axes | None = None, *, level: float = 0
     return ax
 
 
-def plot_weights(model: FittedMixture, ax: Axes | None = None) -> Axes:
+def plot_weights(model: MixtureBases, ax: Axes | None = None) -> Axes:
     """Draw the events of each subject as the model divides them among the bases.
 
     A bar is a subject with events; its parts are weight times exposure to the basis, which add up

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from gp4c.analysis.comparison import Comparison
-    from gp4c.analysis.groups.contrast_answers import Question
+    from gp4c.analysis.groups.ratios.contrast_answers import Question
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.base import PanelEstimator
 

@@ -12,24 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.gp_base import GaussianProcessModel
-from gp4c.estimators.inputs import check_band, check_level
-from gp4c.estimators.interfaces.posterior_curves import BAND_DRAWS, BAND_POINTS
+from gp4c.estimators.inputs import check_level
 from gp4c.estimators.regression.factors.calendar import own_phases, phase_at
-from gp4c.estimators.regression.factors.changing_effects import (
-    ConstantRatioTest,
-    constant_ratio_test,
-    log_ratios,
-    part_of,
-)
 from gp4c.estimators.regression.factors.factor_fit import NO_TREND, choice_words
-from gp4c.exceptions import PanelDataError
 from gp4c.files import kinds
 from gp4c.model.modulation import OverTime, Season, Trend
 from gp4c.model.modulation.modulator import Modulator
 from gp4c.model.modulation.seasons import parts_of
-from gp4c.plain import p_words
 from gp4c.posterior.modulated_draws import ModulatedDraws
-from gp4c.posterior.quantiles import simultaneous_level, weighted_quantiles
+from gp4c.posterior.quantiles import weighted_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -272,19 +263,14 @@ class FactorModel(GaussianProcessModel):
         return {} if self._season_part() is None else {"season": self.season_table()}
 
     def own_plots(self) -> dict[str, Callable[[Axes], Axes]]:
-        """The season, and ratios over time.
+        """The season.
 
         :meta private:
         """
+        if self._season_part() is None:
+            return {}
         figures = import_module("gp4c.reporting.figures.factor_plots")
-        posterior, found = self._posterior(), {}
-        for part in posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ():
-            if isinstance(part, Season):
-                found["season"] = lambda ax: figures.plot_season(self, ax)
-            for name in part.names if isinstance(part, OverTime) else ():
-                file = f"effect-{''.join(c if c.isalnum() else '-' for c in name)}"
-                found[file.strip("-")] = partial(figures.plot_ratio, self, name)
-        return found
+        return {"season": partial(figures.plot_season, self)}
 
     def _season_quantiles(self, t: ArrayLike, levels: list[float]) -> list[Numbers]:
         phase = phase_at(self._season()[0], TimeAxis.of(self), t)
@@ -343,75 +329,12 @@ class FactorModel(GaussianProcessModel):
             first += size
         return changed
 
-    # -- effects over time ----------------------------------------------------------------------
-
-    def effect_over_time(self, name: str, t: ArrayLike) -> Numbers:
-        """Posterior median of the rate ratio exp(β + δ(t)) per unit of a covariate, at times t.
-
-        `name` is the covariate inside ``over_time()``, or one of its columns ("arm[b]").
-
-        Examples
-        --------
-        >>> import gp4c
-        >>> panel = gp4c.load_dataset("bladder")
-        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
-        >>> model.effect_over_time("treatment", [12.0, 24.0]).shape
-        (2,)
-        """
-        return self._ratio_quantiles(name, t, [0.5])[0]
-
-    def effect_over_time_band(
-        self, name: str, t: ArrayLike, level: float = 0.95, kind: str = "pointwise"
-    ) -> tuple[Numbers, Numbers]:
-        """Credible band of the ratio: (low, high), each shaped like `t`.
-
-        A simultaneous band holds the whole curve over the window with this probability.
-
-        Examples
-        --------
-        >>> import gp4c
-        >>> panel = gp4c.load_dataset("bladder")
-        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
-        >>> low, high = model.effect_over_time_band("treatment", 24.0)
-        >>> bool(low < high)
-        True
-        """
-        check_band(level, kind)
-        if kind == "simultaneous":
-            draws, (part, column) = self._modulated(), self._changing(name)
-            times = np.linspace(*self.window_, BAND_POINTS)
-            who = draws.choose(BAND_DRAWS, np.random.default_rng(self._seed(None)))
-            level = simultaneous_level(log_ratios(draws, part, column, times)[:, who].T, level)
-        low, high = self._ratio_quantiles(name, t, [(1 - level) / 2, (1 + level) / 2])
-        return low, high
-
-    def constant_ratio_test(self, name: str) -> ConstantRatioTest:
-        """Wald test that the ratio of a covariate does not change over time.
-
-        It uses the sandwich over subjects, in the directions of which the data say something.
-
-        Examples
-        --------
-        >>> import gp4c
-        >>> panel = gp4c.load_dataset("bladder")
-        >>> model = gp4c.GP4C(effect=None, bursts=False, formula="over_time(treatment)").fit(panel)
-        >>> 0 <= model.constant_ratio_test("treatment").p_value <= 1
-        True
-        """
-        draws, (part, _) = self._modulated(), self._changing(name)
-        rows = draws.modulation.rows(part)
-        w = draws.modulating[rows]
-        mean = w @ draws.weights / draws.weights.sum()
-        off = w - mean[:, None]
-        covariance = (off * draws.weights) @ off.T / draws.weights.sum()
-        return constant_ratio_test(mean, covariance, self.factor_covariance_[rows, rows])
-
     def facts(self) -> list[tuple[str, str, str, float]]:
-        """Whether there is a trend, and more than it; the effects over time.
+        """Whether there is a trend, and more than it.
 
         :meta private:
         """
-        posterior, found = self._posterior(), []
+        found = []
         if self.trend is not None and not self.has_trend:
             why = choice_words(self.trend_evidences_, NO_TREND)
             words = f"no trend was found: the curve alone was {why}"
@@ -420,36 +343,7 @@ class FactorModel(GaussianProcessModel):
         if alone is not None:
             words = f"the rate follows the trend without further variation: {_chance(alone)}"
             found.append(("Shape of the curve", "trend alone", words, alone))
-        parts = posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
-        for part in parts:
-            for name in part.names if isinstance(part, OverTime) else ():
-                first, last = (float(self.effect_over_time(name, t)) for t in self.window_)
-                test = self.constant_ratio_test(name)
-                words = (
-                    f"the rate ratio goes from {first:.3g} at the start of the window to "
-                    f"{last:.3g} at its end; that it is constant has {p_words(test.p_value)}"
-                )
-                found.append(("Effects over time", name, words, last / first))
         return found
-
-    def _ratio_quantiles(self, name: str, t: ArrayLike, levels: list[float]) -> list[Numbers]:
-        draws, (part, column) = self._modulated(), self._changing(name)
-        times = np.asarray(TimeAxis.of(self).numbers(t))
-        logs = log_ratios(draws, part, column, np.atleast_1d(times).ravel())
-        found = np.exp(weighted_quantiles(logs, draws.weights, np.array(levels)))
-        return [row.reshape(times.shape)[()] for row in found]
-
-    def _changing(self, name: str) -> tuple[OverTime, int]:
-        self._check_fitted()
-        posterior = self._posterior()
-        parts = posterior.modulation.parts if isinstance(posterior, ModulatedDraws) else ()
-        return part_of(parts, name)
-
-    def _modulated(self) -> ModulatedDraws:
-        posterior = self._posterior()
-        if not isinstance(posterior, ModulatedDraws):
-            raise PanelDataError("this fit has no effect over time: formula='over_time(arm)'")
-        return posterior
 
     def _neutral_inputs(self) -> Floats:
         posterior = self._posterior()

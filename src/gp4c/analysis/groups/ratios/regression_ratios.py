@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from gp4c.analysis.groups.contrast_answers import Pair
     from gp4c.analysis.groups.group_columns import Column
+    from gp4c.analysis.groups.ratios.contrast_answers import Pair
     from gp4c.data.panel import PanelCounts
     from gp4c.estimators.regression.covariate_effects import CovariateEffects
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from gp4c.analysis.groups.group_columns import Column
-from gp4c.analysis.groups.regression_ratios import COLUMNS, pair_contrasts
+from gp4c.analysis.groups.ratios.regression_ratios import COLUMNS, pair_contrasts
 from gp4c.data.checks import check_choice
 from gp4c.estimators.inputs import check_level
 from gp4c.estimators.regression.centre_regression import CentreEffects, fit_centres
@@ -19,8 +19,8 @@ from gp4c.estimators.regression.centre_regression import CentreEffects, fit_cent
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gp4c.analysis.groups.contrast_answers import Pair
     from gp4c.analysis.groups.panel_test import PanelTest
+    from gp4c.analysis.groups.ratios.contrast_answers import Pair
     from gp4c.estimators.gp4c import GP4C
 
 Floats = NDArray[np.float64]

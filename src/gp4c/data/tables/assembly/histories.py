@@ -17,7 +17,8 @@ from gp4c.data.checks import (
 )
 from gp4c.data.ordering import label_array, row_order
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, LabelArray
-from gp4c.data.tables.build_panel import PanelFields, check_roles, split_covariates
+from gp4c.data.tables.assembly.build_panel import PanelFields, split_covariates
+from gp4c.data.tables.assembly.row_checks import check_roles
 from gp4c.data.tables.columns import read_labels
 from gp4c.data.tables.frames import Table, table_of
 from gp4c.data.tables.times.time_columns import read_times

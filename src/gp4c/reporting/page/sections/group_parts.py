@@ -20,7 +20,7 @@ from gp4c.reporting.words import estimate, number, percent
 
 if TYPE_CHECKING:
     from gp4c.analysis.comparison import Comparison
-    from gp4c.analysis.groups.contrast_answers import Question
+    from gp4c.analysis.groups.ratios.contrast_answers import Question
     from gp4c.analysis.type_comparison import TypeComparison
     from gp4c.estimators.base import PanelEstimator
     from gp4c.reporting.figures.observed_numbers import ObservedNumbers

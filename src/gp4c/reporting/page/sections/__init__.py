@@ -1,0 +1,1 @@
+"""Sections of the report, each a row of pieces of HTML."""
