@@ -333,8 +333,11 @@ def store_subjects(model: GaussianProcessModel, data: EngineData, draws: CurveDr
         counts = SubjectCounts.of_histories(known.take(some), LAWS[model.law_], effect)
         rng = np.random.default_rng(0)
         integrals = draws.integrals_of(counts.start, counts.stop, who, rng, counts.inputs)
+        params = draws.params[:, who]
+        if size == _EFFECT_DRAWS[0]:  # draws so alike that the mean of effects is that of the mean
+            integrals, params = (x.mean(axis=1, keepdims=True) for x in (integrals, params))
         expected[some] = counts.expected(integrals).mean(axis=1)
-        effects[some] = counts.effect_means(integrals, draws.params[:, who]).mean(axis=1)
+        effects[some] = counts.effect_means(integrals, params).mean(axis=1)
     model.subject_expected_, model.subject_effects_ = expected, effects
 
 

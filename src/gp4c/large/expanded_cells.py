@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.inference.engine.climb import Mode, carried_over, climb
-from gp4c.inference.engine.landscape import Derivatives, Landscape, split_level
+from gp4c.inference.engine.landscape import Landscape, split_level
 from gp4c.inference.engine.lattice import Lattice, find_modes
 from gp4c.inference.engine.posterior_fit import (
     EngineFit,
@@ -31,6 +31,7 @@ from gp4c.inference.engine.posterior_fit import (
     compare_laws,
     task_for,
 )
+from gp4c.large.many_landscape import ManyLandscape, of_prior, parts_of, with_curvature_of
 from gp4c.model.cells import Cells, CountedRows, Expansion
 from gp4c.model.count_likelihood import SMALL
 from gp4c.model.observed_cells import merged_spans, reduce_cells
@@ -47,12 +48,11 @@ _CLOSER = 0.5
 #: gain in nats below which a climb on many subjects ends, since the expansion has the rest, and
 #: its most steps
 _NEAR, _MOST_STEPS = 1.0, 15
-#: shares of the subjects whose modes are climbed to in turn before all are visited
-_SHARES = (0.03, 0.2)
+#: shares of the subjects whose modes are looked for in turn before all are visited, and rows up
+#: to which they are climbed to; the mode of more rows is that of their expansion
+_SHARES, _MOST_CLIMBED = (0.03, 0.2), 60_000
 #: rows that are treated at once
 _AT_ONCE = 20_000
-#: rows whose maps to nodes are kept for the next step of a climb: 0.1 GB
-_MOST_KEPT = 250_000
 #: most curvature of the expansion along any direction: where data say less, they say nothing
 _FLAT = -1e-6
 #: draws on which the error is measured
@@ -150,19 +150,23 @@ class ManyRows:
         """The expansion of all subjects' likelihood, as cells.
 
         A sample's mode is climbed on from sample to larger sample. All subjects are visited twice:
-        at the last of these modes, and at the mode of the expansion there.
+        at the last of these modes, where the sample says how the density bends, and at the mode
+        of the expansion there.
         """
         mode = self._look(laws, say).best.mode
         small, length = self.small_sample(), mode.landscape.log_length
+        shortest, bent = length - _CLOSER, None
         for share in _SHARES:
-            size = int(share * self.n_subjects)
-            if size > small.n_subjects:
-                mode = self.sample(size).climbed(laws, mode, length - _CLOSER)
-        if small.n_subjects > _SHARES[-1] * self.n_subjects:
-            mode = self.climbed(laws, mode, length - _CLOSER)
+            some = self.sample(max(int(share * self.n_subjects), 1))
+            if some.n_subjects > small.n_subjects:
+                if len(some.rows.start) <= _MOST_CLIMBED or bent is None:
+                    mode, bent = some.climbed(laws, mode, shortest), some
+                else:
+                    mode = some.stepped(laws, mode, shortest, bent)
+        if bent is None:
+            mode = self.climbed(laws, mode, shortest)
         say(f"visiting {self.n_subjects:,} subjects")
-        cells = self._expanded_near(laws, mode, length - _CLOSER)
-        found = find_modes(task_for(cells, *laws, **self.settings), rounds=1).best.mode
+        found = self.stepped(laws, mode, shortest, bent)
         say(f"visiting {self.n_subjects:,} subjects again")
         shortest = min(length, found.landscape.log_length) - _CLOSER
         cells = self._expanded_near(laws, found, shortest)
@@ -174,9 +178,18 @@ class ManyRows:
         log_length = float(np.log(fit.task.likelihood.cells.resolution))
         return self._expanded_near(fit.laws, fit.lattice.best.mode, log_length)
 
-    def _expanded_near(self, laws: Laws, mode: Mode, log_length: float) -> Cells:
+    def stepped(self, laws: Laws, start: Mode, log_length: float, bent: ManyRows | None) -> Mode:
+        """The mode of the expansion at another one, with the curvature of the sample `bent`."""
+        cells = self._expanded_near(laws, start, log_length, bent)
+        return find_modes(task_for(cells, *laws, **self.settings), rounds=1).best.mode
+
+    def _expanded_near(
+        self, laws: Laws, mode: Mode, log_length: float, bent: ManyRows | None = None
+    ) -> Cells:
         """The expansion at the curve of a mode, for length-scales from this one on."""
         land = ManyLandscape.of(self, laws, min(log_length, mode.landscape.log_length))
+        if bent is not None:
+            land = with_curvature_of(land, bent)
         there = replace(mode, landscape=land, x=carried_over(mode, land, mode.u))
         return replace(expanded_at(land, there), n_subjects=float(self.n_subjects))
 
@@ -207,53 +220,6 @@ class ManyRows:
         return np.lexsort((np.bincount(self.spans.subject, seen, self.n_subjects), events))
 
 
-@dataclass(frozen=True)
-class ManyLandscape(Landscape):
-    """The log density of very many subjects: derivatives are summed over parts of them."""
-
-    many: ManyRows = field(kw_only=True)
-    laws: Laws = field(kw_only=True)
-
-    @classmethod
-    def of(cls, many: ManyRows, laws: Laws, log_length: float) -> ManyLandscape:
-        """At one length-scale."""
-        first = task_for(next(many.chunks(laws, 1)), *laws, **many.settings)
-        land = first.landscape(log_length)
-        return cls(first, log_length, land.prior, land.nodes, many=many, laws=laws)
-
-    def derivatives(self, x: Floats, u: Floats) -> Derivatives:
-        """Value, gradient and Hessian at points (D, C), the prior counted once."""
-        prior = of_prior(self, x, u)
-        total = Derivatives(*(np.copy(part) for part in prior))
-        for one in self._kept_parts or self._parts():
-            found = one.derivatives(x, u)
-            for sums, part, again in zip(_parts(total), _parts(found), prior, strict=True):
-                sums += part - again
-        return total
-
-    def _parts(self) -> Iterator[Landscape]:
-        """The landscapes of some subjects at a time."""
-        for cells in self.many.chunks(self.laws):
-            yield task_for(cells, *self.laws, **self.many.settings).landscape(self.log_length)
-
-    @cached_property
-    def _kept_parts(self) -> list[Landscape]:
-        """All of them, where a climb over a sample comes back to them; none where they are many."""
-        return list(self._parts()) if len(self.many.rows.start) <= _MOST_KEPT else []
-
-
-def of_prior(land: Landscape, x: Floats, u: Floats) -> tuple[Floats, Floats, Floats]:
-    """Value, gradient and Hessian of the prior alone."""
-    n, d = x.shape[1], land.dimension
-    gradient, hessian = np.zeros((n, d)), np.zeros((n, d, d))
-    land._add_prior(x, u, gradient, hessian)
-    return land.log_prior(x, u), gradient, hessian
-
-
-def _parts(of: Derivatives) -> tuple[Floats, Floats, Floats]:
-    return of.value, of.gradient, of.hessian
-
-
 def expand(land: Landscape, mode: Mode) -> Expansion:
     """The likelihood around a mode in coordinates of :class:`Expansion`, at the inducing inputs.
 
@@ -263,7 +229,7 @@ def expand(land: Landscape, mode: Mode) -> Expansion:
     """
     x, u = mode.x[:, None], np.array([mode.u])
     at = [whole[0] - prior[0] for whole, prior in
-          zip(_parts(land.derivatives(x, u)), of_prior(land, x, u), strict=True)]  # fmt: skip
+          zip(parts_of(land.derivatives(x, u)), of_prior(land, x, u), strict=True)]  # fmt: skip
     m, likelihood = land.size, land.task.likelihood
     params = land.parts(mode.x)[2]
     keep = np.r_[0:m, m + 1 : m + 1 + len(params)]

@@ -37,25 +37,24 @@ SMALL = 1e-9
 
 @dataclass(frozen=True)
 class HardTerms:
-    """Derivatives at the nodes of the subjects' integrals; node weights sum to 1.
+    """How derivatives of the subjects' integrands vary with ln υ, and E ∂²/∂r∂R.
+
+    Each is E φ_k(ln υ) · derivative, with the polynomials φ_k of `Nodes.polynomials`: the
+    covariance of two derivatives is the sum over k of the products.
 
     Attributes
     ----------
-    weight, by_owner : (H, C, N)
-    by_row : (J2, C, N)
-    by_params : (P, H, C, N)
+    by_owner : (K, H, C)
+    by_row : (K, J2, C)
+    by_params : (K, P, H, C)
     row_and_owner : (J2, C)
         E ∂²/∂r∂R.
-    number : (H,), optional
-        Weights of the subjects, if they have any.
     """
 
-    weight: Floats
     by_owner: Floats
     by_row: Floats
     by_params: Floats
     row_and_owner: Floats
-    number: Floats | None = None
 
 
 @dataclass
@@ -350,13 +349,16 @@ class CountLikelihood:
         total.owner_and_params[effect, hard] = -(p * y_and_psi).sum(axis=3) / owner
         by_subject = np.array([self.integral.sums @ x for x in crossed]).reshape(-1, *owner.shape)
         total.owner_and_params[law, hard] = -by_subject / owner
+        along = (
+            at.polynomials if number is None else at.polynomials * np.sqrt(number)[:, None, None]
+        )
+        subject = self.integral.row_subject
+        by_row = [np.einsum("jcn,jcn->jc", each[subject], q.slope) / row for each in along]
         total.hard = HardTerms(
-            weight=at.weight,
-            by_owner=node_owner,
-            by_row=q.slope / row[:, :, None],
-            by_params=node_params,
-            row_and_owner=-curve / (row * owner[self.integral.row_subject]),
-            number=number,
+            by_owner=np.einsum("khcn,hcn->khc", along, node_owner),
+            by_row=np.array(by_row),
+            by_params=np.einsum("khcn,phcn->kphc", along, node_params),
+            row_and_owner=-curve / (row * owner[subject]),
         )
 
     def _add_integral_slopes(

@@ -30,6 +30,9 @@ Indices = NDArray[np.intp]
 _DENSE = 4_000
 #: least share of a node from which draws are taken: below it rounding would place them
 _LEAST_SHARE = 1e-12
+#: degrees of the polynomials in ln υ that stand for derivatives at the nodes: their covariance to
+#: 3e-4 (3e-3 with three); and a size below which a polynomial is nothing
+_DEGREES, _LEAST_SIZE = 4, 1e-150
 #: Newton steps to the mode of ln υ; the rule forgives what they leave
 _MODE_STEPS = 2
 
@@ -94,6 +97,24 @@ class Nodes:
     weight: Floats
     log_value: Floats
     remainder: Remainder
+
+    @cached_property
+    def polynomials(self) -> Floats:
+        """Weights times polynomials in ln υ of degrees 1, 2, …, (K, H, S, N).
+
+        They are orthonormal under the weights, so that Cov(a, b) = Σ_k E φ_k a · E φ_k b. Each
+        follows from the two before it (Stieltjes).
+        """
+        t, p = RULE.nodes, self.weight
+        before, here, found = np.zeros_like(p), np.ones_like(p), []
+        for _ in range(_DEGREES):
+            steep = t * here
+            for known in (here, before):
+                steep -= (p * steep * known).sum(axis=2, keepdims=True) * known
+            size = np.sqrt((p * steep * steep).sum(axis=2, keepdims=True))
+            before, here = here, steep / np.maximum(size, _LEAST_SIZE)
+            found.append(p * here)
+        return np.array(found)
 
 
 @dataclass(frozen=True)

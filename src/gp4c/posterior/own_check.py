@@ -215,8 +215,9 @@ def _cuts(middle: Floats, count: Floats, n_bins: int) -> Floats:
 
 def _spread_mean(panel: PanelCounts, time: float) -> float:
     """∫ events by time at risk up to a time, the events of an interval spread evenly over it."""
-    edges = np.unique(np.concatenate([panel.start, panel.stop]))
-    first, last = np.searchsorted(edges, panel.start), np.searchsorted(edges, panel.stop)
+    both = np.concatenate([panel.start, panel.stop])
+    edges, place = np.unique(both, return_inverse=True)
+    first, last = np.split(place, 2)
 
     def covering(values: Floats) -> Floats:
         size = len(edges)

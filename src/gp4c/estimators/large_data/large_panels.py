@@ -17,8 +17,10 @@ from gp4c.data.tables.sources import ArraySource
 from gp4c.estimators.engine_fit import EngineData, fit_engine, given_mean, run_engine
 from gp4c.estimators.large_data.summed_fit import MOST_CELLS, MOST_ERROR, fit_sums
 from gp4c.exceptions import ConvergenceWarning
-from gp4c.inference.engine.posterior_fit import EngineFit, Laws, Say
+from gp4c.inference.engine.lattice import find_modes
+from gp4c.inference.engine.posterior_fit import EngineFit, Laws, Say, task_for
 from gp4c.large.expanded_cells import ManyRows
+from gp4c.large.needless_parts import needless_parts
 from gp4c.large.resolved import SummedPanel
 from gp4c.large.streaming import sum_source
 from gp4c.model.cells import Cells
@@ -61,21 +63,56 @@ class _LargePanel:
 
     def fit(self, laws: list[Laws]) -> tuple[EngineFit, Compression | None]:
         """Choose laws on a sample of subjects, then fit those that are not far behind."""
-        cells = {pair: self._cells(*pair) for pair in laws}
-        few = {pair: one for pair, one in cells.items() if one is not None}
-        if len(few) == len(laws):
+        few = self._few(laws)
+        if few is not None:
             return run_engine(self.model, lambda *pair: few[pair], laws, self.say), None
         kept, behind = self._plausible(laws)
-        fit, described = self._by_law(cells, kept)
+        ready, odds = self._narrowed(kept)
+        fit, described = self._by_law(ready)
         top = fit.weighted.log_evidence
         scale = self.data.n_subjects / self.many.small_sample().n_subjects
-        for (law, effect), gap in behind.items():  # as far behind as the sample says
-            fit.evidences.setdefault((law.name, effect.name), top - scale * gap)
+        told = {pair: top - scale * gap for pair, gap in behind.items()}  # as the sample says
+        base = fit.evidences.get((kept[-1][0].name, kept[-1][1].name), top)
+        told |= {pair: base + value for pair, value in odds.items()}
+        for (law, effect), value in told.items():
+            fit.evidences.setdefault((law.name, effect.name), value)
         return fit, described
+
+    def _few(self, laws: list[Laws]) -> dict[Laws, Cells] | None:
+        """Cells of all laws; None if those of some law are too many."""
+        if any(self._too_many(*pair) for pair in laws):
+            return None
+        found = {pair: one for pair in laws if (one := self._cells(*pair)) is not None}
+        return found if len(found) == len(laws) else None
+
+    def _narrowed(self, laws: list[Laws]) -> tuple[dict[Laws, Cells], dict[Laws, float]]:
+        """Cells or expansions of the laws to fit, and log odds of those that no row asks for.
+
+        The simplest law is looked at first: its curve tells which parts more are needless.
+        """
+        simplest, odds = laws[-1], dict[Laws, float]()
+        known = {simplest: self._ready(simplest)}
+        cells = known[simplest]
+        if cells is not None and len(laws) > 1:
+            self.say("looking for parts of the law that no row asks for")
+            task = task_for(cells, *simplest, **self.many.settings)
+            mode = find_modes(task, rounds=1).best.mode
+            odds = needless_parts(self.many, mode, laws[:-1])
+        for pair in laws[:-1]:
+            if pair not in odds:
+                known[pair] = self._ready(pair)
+        ready = {pair: known[pair] for pair in laws if pair in known}
+        return {pair: one for pair, one in ready.items() if one is not None}, odds
+
+    def _too_many(self, law: CountLaw, effect: SubjectEffect) -> bool:
+        """Whether the cells are clearly too many for a fit of a few seconds."""
+        return (
+            effect.varies and self._left(law) > MOST_HARD_ROWS
+        ) or self._n_intervals > MOST_CELLS
 
     def _cells(self, law: CountLaw, effect: SubjectEffect) -> Cells | None:
         """Cells to which a fit takes a few seconds; None if they are too many."""
-        if (effect.varies and self._left(law) > MOST_HARD_ROWS) or self._n_intervals > MOST_CELLS:
+        if self._too_many(law, effect):
             return None
         cells = self.data.cells(law, effect)
         return cells if _bearable(cells) else None
@@ -103,11 +140,8 @@ class _LargePanel:
         kept = [pair for pair in laws if found[pair] > top - _FAR_BEHIND]
         return kept, {pair: top - found[pair] for pair in laws if pair not in kept}
 
-    def _by_law(
-        self, cells: dict[Laws, Cells | None], laws: list[Laws]
-    ) -> tuple[EngineFit, Compression | None]:
-        """Each law by its cells or by an expansion; what to do if that is not close enough."""
-        ready = {pair: one for pair in laws if (one := self._ready(cells, pair)) is not None}
+    def _by_law(self, ready: dict[Laws, Cells]) -> tuple[EngineFit, Compression | None]:
+        """Fit laws by their cells or expansions; what to do if those are not close enough."""
         fit, error = self._best(ready)
         if fit.task.likelihood.cells.expansion is None:
             return fit, None
@@ -138,10 +172,10 @@ class _LargePanel:
             ready = {pair: one for pair, one in ready.items() if pair != fit.laws}
         raise ArithmeticError("no mode of the posterior was found")
 
-    def _ready(self, cells: dict[Laws, Cells | None], pair: Laws) -> Cells | None:
+    def _ready(self, pair: Laws) -> Cells | None:
         """Cells of a law or their expansion; None where that has no mode, as without any effect."""
         try:
-            return cells[pair] or self.many.expanded(pair, self.say)
+            return self._cells(*pair) or self.many.expanded(pair, self.say)
         except ArithmeticError:
             return None
 

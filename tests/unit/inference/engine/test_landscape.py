@@ -29,6 +29,7 @@ def covariates(panel, kind):
 @pytest.mark.parametrize(("law", "effect"), COMBINATIONS)
 def test_derivatives_agree_with_differences(law, effect, kind, monkeypatch):
     monkeypatch.setattr("gp4c.model.effect_integral.RULE", EXACT)
+    monkeypatch.setattr("gp4c.model.effect_integral._DEGREES", 12)
     panel = thiotepa()
     land = task_of(panel, law, effect, covariates(panel, kind)).landscape(np.log(0.15))
     assert_derivatives(land, *random_points(land, 2))

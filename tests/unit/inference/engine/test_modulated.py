@@ -43,6 +43,7 @@ def modulated_task(panel, law, effect, kind, z=None):
 @pytest.mark.parametrize(("law", "effect"), COMBINATIONS)
 def test_derivatives_agree_with_differences(law, effect, kind, monkeypatch):
     monkeypatch.setattr("gp4c.model.effect_integral.RULE", EXACT)
+    monkeypatch.setattr("gp4c.model.effect_integral._DEGREES", 12)
     panel = thiotepa()
     z = np.random.default_rng(4).standard_normal((panel.n_subjects, 1))[panel.subject_index]
     task = modulated_task(panel, law, effect, kind, z if law == "bursts" else None)

@@ -45,10 +45,13 @@ class PointTerms:
         if len(self.beta):
             rows, by_part = self._with_coefficients(rows.whole(), by_part, gradient, hessian)
         by_owner = nodes.owners @ by_part if nodes.by_span else by_part
-        hessian[np.ix_(curve, curve)] += _weighted(by_cell, at.by_cell_twice[:, c])
         first = m + 1 + n_params
         where = np.concatenate([curve, np.arange(first, first + len(self.beta))])
-        block = rows.weighted(at.by_row_twice[:, c])
+        if rows.base is by_cell:  # both in one product
+            block = rows.weighted(at.by_row_twice[:, c], at.by_cell_twice[:, c])
+        else:
+            block = rows.weighted(at.by_row_twice[:, c])
+            hessian[np.ix_(curve, curve)] += _weighted(by_cell, at.by_cell_twice[:, c])
         if at.by_owner_twice[:, c].any():
             block += _weighted(by_owner, at.by_owner_twice[:, c])
         for i in range(n_params):
@@ -106,25 +109,17 @@ class PointTerms:
         block: Floats,
         hessian: Floats,
     ) -> None:
-        """Covariance over the nodes of the subjects' integrals: Var(∂ ln p)."""
+        """Covariance over the subjects' effects: Var(∂ ln p)."""
         land, c = self.landscape, self.index
         likelihood, m = land.task.likelihood, land.size
         subject = likelihood.integral.row_subject
         crossed = by_owner.T @ rows.sums(hard.row_and_owner[:, c, None], subject, len(by_owner))[0]
         block += crossed + crossed.T
-        root = np.sqrt(hard.weight[:, c]).T[:, :, None]  # (N, H, 1)
-        if hard.number is not None:
-            root = root * np.sqrt(hard.number)[:, None]
-        scores = np.concatenate(
-            [
-                rows.sums(hard.by_row[:, c], subject, len(by_owner))
-                + hard.by_owner[:, c].T[:, :, None] * by_owner,
-                hard.by_params[:, :, c].transpose(2, 1, 0),
-            ],
-            axis=2,
-        )
-        scores -= (hard.weight[:, c].T[:, :, None] * scores).sum(axis=0)
-        scores *= root
+        size = by_owner.shape[1]
+        scores = np.empty((*hard.by_owner.shape[:2], size + land.task.n_params))
+        np.multiply(hard.by_owner[:, :, c, None], by_owner, out=scores[:, :, :size])
+        scores[:, :, :size] += rows.sums(hard.by_row[:, :, c].T, subject, len(by_owner))
+        scores[:, :, size:] = hard.by_params[:, :, :, c].transpose(0, 2, 1)
         flat = scores.reshape(-1, scores.shape[2])
         every = np.concatenate([where, m + 1 + np.arange(land.task.n_params)])
         hessian[np.ix_(every, every)] += flat.T @ flat
@@ -155,11 +150,11 @@ class RowJacobian:
         """Σ weight · line, (D,)."""
         return np.asarray(self._gathered(self.factor * weight) @ self.base)
 
-    def weighted(self, weight: Floats) -> Floats:
-        """Jᵀ diag(weight) J."""
-        if not len(self.place):
-            return np.zeros((self.base.shape[1], self.base.shape[1]))
-        return _weighted(self.base, self._gathered(self.factor**2 * weight))
+    def weighted(self, weight: Floats, of_base: Floats | float = 0.0) -> Floats:
+        """Jᵀ diag(weight) J; `of_base` are more weights, of the lines of `base` (J,)."""
+        if len(self.place):
+            of_base = of_base + self._gathered(self.factor**2 * weight)
+        return _weighted(self.base, np.broadcast_to(of_base, len(self.base)))
 
     def sums(self, weights: Floats, subject: Indices, n_subjects: int) -> Floats:
         """Σ weight · line over the rows of each subject, for weights (J2, N): (N, H, D)."""
