@@ -81,7 +81,7 @@ def test_python_examples_run(path, workplace, capsys):
             # blank lines in front keep the line numbers of the document in a traceback
             exec(compile("\n" * line + code, str(path), "exec"), namespace)
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert [line for line in shown(path) if line not in printed] == []
+    assert [line for line in shown(path) if line not in printed] == [], "\n".join(printed)
 
 
 @pytest.mark.parametrize("path", having("console"), ids=lambda p: p.name)
