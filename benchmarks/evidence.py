@@ -9,7 +9,10 @@ A page quotes results between two comments,
     ... +3.1 ± 0.4 nats ...
     <!-- end -->
 
-and every decimal number and percentage between them must be in one of the results named.
+and every decimal number and percentage between them must be in one of the results named. Printed
+output that a test compares stands between ``<!-- tested: tests/unit/test_x.py -->`` and the same
+end. Elsewhere a page has no such numbers but in code and in formulas, where a number that was
+chosen belongs: ``$0.3$``. ``FREE`` lists the pages without this rule.
 """
 
 from __future__ import annotations
@@ -48,15 +51,29 @@ MADE = {
     "docs/reliability.md": ("fuzz", "trust", "coverage", "mutation"),
     "docs/reproduction.md": ("reproduction",),
 }
+#: pages whose numbers need no result, and why
+FREE = {
+    "docs/calibration_record.md": "A program writes it from the result; its words are of that day.",
+    "docs/design_history.md": "Dated history: what was measured on sources that are gone.",
+    "docs/reproduction.md": "`gp4c reproduce` writes it from its results; a test compares.",
+    "docs/maths.md": "Mathematics: constants of the method, and errors that tests bound.",
+    "docs/maths_engine.md": "Mathematics: constants of the search and of the quadrature.",
+    "docs/maths_exact.md": "Mathematics: breaks of a quadrature, whose error tests bound.",
+    "docs/maths_types.md": "Mathematics: the grid of scores.",
+}
 #: a longer list is raw data, not figures to quote
 MOST_VALUES = 60
 #: levels of bands, intervals and tests are chosen, not measured
 NOMINAL = {"5%", "20%", "25%", "50%", "75%", "80%", "90%", "95%", "99%", "100%"}
 
 BLOCK = re.compile(r"<!-- figures: ([\w, ]+?) -->\n(.*?)<!-- end -->", re.DOTALL)
+#: tables that a program makes
+TABLE = re.compile(r"<!-- \w+ -->\n.*?<!-- end -->", re.DOTALL)
+TESTED = re.compile(r"<!-- tested: (\S+) -->\n.*?<!-- end -->", re.DOTALL)
 #: but for limits (`< 0.001`)
 QUOTED = re.compile(r"(?<![\w.,])(?<!< )[-−+]?\d[\d,]*(?:\.\d+%?|%)(?![\w.]*\d)")
-CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->")
+CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|\$[^$]*\$|Python \d\.\d+")
+LISTING = re.compile(r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|\$\$.*?\$\$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -119,6 +136,14 @@ def quotes(page: Path) -> Iterator[Quote]:
     """The parts of a page that quote results."""
     for names, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         yield Quote(page, tuple(name.strip() for name in names.split(",")), text)
+
+
+def loose_numbers(page: Path) -> list[tuple[str, str]]:
+    """Numbers of a page that no mark says the origin of, each with its line."""
+    text = page.read_text(encoding="utf-8")
+    for checked in (BLOCK, TABLE, TESTED, LISTING):
+        text = checked.sub("\n", text)
+    return [(number, line) for line in text.splitlines() for number in quoted_numbers(line)]
 
 
 def quoted_numbers(text: str) -> list[str]:
