@@ -1,0 +1,110 @@
+"""Tables of guides and of the record, from committed results: ``make readme``.
+
+Each stands between two comments of its page; a test compares it with what is made here.
+"""
+
+from __future__ import annotations
+
+import path_section
+import scale_tables
+from readme_tables import RESULTS, ROOT, read, renew
+
+DOCS = ROOT / "docs"
+
+
+def table(head, rows):
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+# -- calibration -----------------------------------------------------------------------------------
+
+_BANDS = {"rate": "event rate", "sum": "mean number of events",
+          "end": "mean number at the end", "forecast": "forecasts of a new subject"}  # fmt: skip
+
+
+def calibration_table():
+    """Coverage of bands and forecasts, and how far it is off in halves of the data sets."""
+    found = read(RESULTS / "burst_calibration.json")["summary"]
+    rows = []
+    for level in (0.5, 0.75, 0.9, 0.95):
+        pairs = [found["all"].get(f"{name} {level:g}") for name in _BANDS]
+        cells = ("" if pair is None else f"{pair[0]:.1f} ± {pair[1]:.1f}" for pair in pairs)
+        rows.append((f"{level:.0%}", *cells))
+    halves = [half for name, half in found.items() if name.startswith(("low ", "high "))]
+    farthest = max(_off(key, pair) for half in halves for key, pair in half.items())
+    return f"""{table(("band", *_BANDS.values()), rows)}
+
+In halves of the data sets by frailty, by bursts or by events per subject, the coverage farthest from
+its level is {farthest:.1f} points away."""
+
+
+def _off(key, pair):
+    """Points between a coverage and its level; `key` ends with the level."""
+    return abs(pair[0] - 100 * float(key.rpartition(" ")[2]))
+
+
+def oracle_sentence():
+    """What is left to chance where all but the level is known."""
+    found = read(RESULTS / "burst_calibration.json")["summary"]["oracle"]
+    shares = ", ".join(f"{share:.1f}% for {float(level):.0%}" for level, share in found.items())
+    return f"An oracle that knows all but the level, and takes that from subjects' totals: {shares}."
+
+
+# -- classes and covariates ------------------------------------------------------------------------
+
+
+def classes_table():
+    """How many subjects are put right, and how often one class is found to be one."""
+    found = read(RESULTS / "classes.json")["summary"]
+    names = {"crossing": "two classes that cross",
+             "level": "two classes, levels a factor of 4 apart"}  # fmt: skip
+    rows = [
+        (name, row["data_sets"], f"{row['right']:.1%}", f"{row['bayes']:.1%}",
+         f"{row['clear']:.0%}", f"{row['seconds']:.1f}")
+        for key, name in names.items() for row in (found[key],)
+    ]  # fmt: skip
+    ones = [row for key, row in found.items() if key.startswith("one,")]
+    right = sum(round(row["one_class"] * row["data_sets"]) for row in ones)
+    head = ("", "data sets", "subjects right", "by the Bayes rule",
+            "odds of two over one above 20", "seconds")  # fmt: skip
+    return f"""{table(head, rows)}
+
+With one true class, "auto" finds one in {right} of {sum(row["data_sets"] for row in ones)} data sets, whether subjects are alike,
+have frailties, or have frailties and bursts."""
+
+
+def covariates_table():
+    """Share of intervals of rate ratios that hold the truth, by law and standard error."""
+    found = read(RESULTS / "covariate_coverage.json")["coverage"]
+    errors = ("robust", "jackknife", "model")
+    rows = [
+        (law, f"`{effect}`", covariate, *(f"{row[error]:.3f}" for error in errors))
+        for setting, rows in found.items() for law, effect in (setting.split("; effect="),)
+        for covariate, row in rows.items()
+    ]  # fmt: skip
+    return table(("counts", "effect", "covariate", "robust", "jackknife", "model-based"), rows)
+
+
+#: what each page has between its marks
+TABLES = {
+    DOCS / "calibration.md": {"calibration": calibration_table},
+    DOCS / "calibration_record.md": {
+        "calibration": calibration_table, "oracle": oracle_sentence,
+    },
+    DOCS / "guide" / "classes.md": {"classes": classes_table},
+    DOCS / "guide" / "scale.md": {"sizes": scale_tables.sizes, "cost": scale_tables.cost},
+    DOCS / "maths_covariates.md": {"coverage": covariates_table},
+}  # fmt: skip
+
+
+def renewed(page):
+    """A page with its tables made anew."""
+    text = page.read_text(encoding="utf-8")
+    return path_section.with_section(text) if page == path_section.PAGE else renew(text, TABLES[page])
+
+
+if __name__ == "__main__":
+    for page in (*TABLES, path_section.PAGE):
+        page.write_text(renewed(page), encoding="utf-8")
