@@ -87,6 +87,23 @@ def covariates_table():
     return table(("counts", "effect", "covariate", "robust", "jackknife", "model-based"), rows)
 
 
+# -- power -----------------------------------------------------------------------------------------
+
+
+def power_table():
+    """Simulated power beside the formula's, and how often equal groups are told apart."""
+    found = read(RESULTS / "power_check.json")
+    rows = [
+        (name, row["n_per_arm"], f"{row['simulated']:.1%}", f"{row['formula']:.1%}")
+        for kind in ("right", "shown") for name, row in found[kind].items()
+    ]  # fmt: skip
+    size = [row["rejected"] for row in found["size"].values()]
+    return f"""{table(("", "subjects per arm", "simulated power", "by the formula"), rows)}
+
+Each line is of {found["trials"]:,} trials, with an error of about a point. Without a difference the test rejects
+{min(size):.1%} to {max(size):.1%} of trials at the level {found["alpha"]:.0%}, also with bursts, drop-out and strata of four subjects."""
+
+
 #: what each page has between its marks
 TABLES = {
     DOCS / "calibration.md": {"calibration": calibration_table},
@@ -94,6 +111,7 @@ TABLES = {
         "calibration": calibration_table, "oracle": oracle_sentence,
     },
     DOCS / "guide" / "classes.md": {"classes": classes_table},
+    DOCS / "guide" / "power.md": {"power": power_table},
     DOCS / "guide" / "scale.md": {"sizes": scale_tables.sizes, "cost": scale_tables.cost},
     DOCS / "maths_covariates.md": {"coverage": covariates_table},
 }  # fmt: skip
