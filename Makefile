@@ -107,7 +107,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-# Pictures and numbers of the README; its tables, and those of docs/reliability.md, from results.
+# Pictures and numbers of the README; its tables, and those of the documentation, from results.
 pictures: $(VENV)/.browser
 	$(BIN)/python docs/images/make_images.py
 	$(BIN)/python docs/images/make_peers.py
@@ -117,6 +117,7 @@ readme: $(VENV)/.installed
 	$(BIN)/python docs/_extensions/readme_tables.py
 	$(BIN)/python docs/_extensions/reliability_tables.py
 	$(BIN)/python docs/_extensions/peer_tables.py
+	$(BIN)/python docs/_extensions/guide_tables.py
 
 test-browser: $(VENV)/.browser
 	GP4C_TEST_BROWSER=1 $(BIN)/python -m pytest tests/browser

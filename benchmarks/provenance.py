@@ -50,7 +50,7 @@ def source_hash(stands_on: tuple[str, ...] = ENGINE) -> str:
 
 def _modules(place: Path) -> list[Path]:
     """The Python files of a place; a place that is gone has none, and its hash says so."""
-    return [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
+    return [place] if place.is_file() else sorted(place.rglob("*.py"))
 
 
 @cache

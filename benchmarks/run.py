@@ -41,6 +41,7 @@ BENCHMARKS = (
     "mixture",
     "event_types",
     "classes",
+    "growth",
 )
 
 
