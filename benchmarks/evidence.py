@@ -44,12 +44,30 @@ CAMPAIGNS = {
     "coverage": ("tests/mutation/coverage.json", "make coverage"),
     "mutation": ("tests/mutation/results.json", "make mutation"),
 }  # fmt: skip
+#: about how many minutes of a core each takes: quick ones are made anew first
+MINUTES = {
+    "startup": 1, "simulation": 1, "distinct": 1, "log_quadratic": 1, "count_terms_time": 1,
+    "power_totals": 1, "bladder": 1, "classical": 2, "power_check": 2, "speed": 4, "growth": 5,
+    "forecast_pit": 5, "scale": 5, "synthetic_a": 5, "shapes": 6, "published_path": 8,
+    "event_types": 8, "modulation_fleets": 10, "classes": 12, "mixture": 12, "power_peers": 12,
+    "centres": 15, "adjusted_comparison": 15, "permutation_size": 15, "fuzz": 10, "trust": 10,
+    "coverage": 30, "judge": 30, "peers": 30, "false_evidence": 30, "heldout": 45,
+    "burst_calibration": 60, "covariate_coverage": 60, "reproduction": 100, "mutation": 240,
+    "calibration": 600,
+}  # fmt: skip
 #: pages with tables that a program makes from results; each has a test of its own
 MADE = {
     "README.md": ("bladder", "burst_calibration", "permutation_size", "speed"),
-    "docs/calibration_record.md": ("calibration",),
+    "docs/calibration.md": ("burst_calibration",),
+    "docs/calibration_record.md": ("burst_calibration", "calibration"),
+    "docs/guide/classes.md": ("classes",),
+    "docs/guide/growth.md": ("growth",),
+    "docs/guide/power.md": ("power_check",),
+    "docs/guide/scale.md": ("scale",),
+    "docs/maths_covariates.md": ("covariate_coverage",),
+    "docs/peers.md": ("peers",),
     "docs/reliability.md": ("fuzz", "trust", "coverage", "mutation"),
-    "docs/reproduction.md": ("reproduction",),
+    "docs/reproduction.md": ("published_path", "reproduction"),
 }
 #: pages whose numbers need no result, and why
 FREE = {
@@ -89,13 +107,15 @@ class Result:
         return json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
 
     def state(self) -> str:
-        """`current`, `stale`, or why that cannot be said."""
+        """`current`, `stale`, `unfinished` (it was stopped), or why that cannot be said."""
         found = self.content()
         if not found:
             return "missing"
         if "stands_on" not in found:
             return "stale (no source recorded)"
-        return "current" if is_current(found) else "stale"
+        if not is_current(found):
+            return "stale"
+        return "current" if found.get("finished", True) else "unfinished"
 
 
 def results() -> list[Result]:
@@ -104,7 +124,8 @@ def results() -> list[Result]:
         Result(name, RESULTS / f"{name}.json", f"python benchmarks/run.py {name}")
         for name in BENCHMARKS
     ]
-    return ours + [Result(name, ROOT / path, how) for name, (path, how) in CAMPAIGNS.items()]
+    others = [Result(name, ROOT / path, how) for name, (path, how) in CAMPAIGNS.items()]
+    return sorted([*ours, *others], key=lambda result: MINUTES[result.name])
 
 
 # -- what pages quote ----------------------------------------------------------------------------

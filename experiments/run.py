@@ -33,7 +33,7 @@ def main() -> None:
     )
     subprocess.run([sys.executable, str(ROOT / "docs/_extensions/guide_tables.py")], check=True)
     store = PackedStore(RESULTS / "trials.jsonl.gz")
-    record = stamp(STANDS_ON) | {"version": store.version, "trials": len(store.tasks())}
+    record = stamp(STANDS_ON, finished=True) | {"version": store.version, "trials": len(store.tasks())}
     (RESULTS / "trials.json").write_text(json.dumps(record, indent=1) + "\n")
 
 

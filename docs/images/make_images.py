@@ -36,7 +36,7 @@ def main() -> None:
     draw_bursts(panel)
     take_picture_of(report)
     (HERE / "bladder.json").write_text(
-        json.dumps(stamp((*ENGINE, "analysis/groups")) | numbers(found), indent=1) + "\n"
+        json.dumps(stamp((*ENGINE, "analysis/groups"), finished=True) | numbers(found), indent=1) + "\n"
     )
 
 
