@@ -86,12 +86,14 @@ NOMINAL = {"5%", "20%", "25%", "50%", "75%", "80%", "90%", "95%", "99%", "100%"}
 
 BLOCK = re.compile(r"<!-- figures: ([\w, ]+?) -->\n(.*?)<!-- end -->", re.DOTALL)
 #: tables that a program makes
-TABLE = re.compile(r"<!-- \w+ -->\n.*?<!-- end -->", re.DOTALL)
+TABLE = re.compile(r"<!-- (?!end )\w+ -->\n.*?<!-- end -->", re.DOTALL)
 TESTED = re.compile(r"<!-- tested: (\S+) -->\n.*?<!-- end -->", re.DOTALL)
 #: but for limits (`< 0.001`)
 QUOTED = re.compile(r"(?<![\w.,])(?<!< )[-−+]?\d[\d,]*(?:\.\d+%?|%)(?![\w.]*\d)")
 CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|\$[^$]*\$|Python \d\.\d+")
-LISTING = re.compile(r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|\$\$.*?\$\$", re.DOTALL | re.MULTILINE)
+LISTING = re.compile(
+    r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|\$\$.*?\$\$", re.DOTALL | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """Growth models and trend tests: beside SurPyval, under frailty and bursts, without a trend.
 
 *SurPyval*: the same panels, none of whose counts is zero (SurPyval refuses those), through its
-Crow-AMSAA and Cox-Lewis models, in the environment of its own that ``make peers`` sets up; parameters
-may differ by 1e-4. *Intervals*: 90% intervals of the shape on fleets of 25 machines with frailty and
+Crow-AMSAA and Cox-Lewis models, in the environment that ``make peers`` sets up; parameters may
+differ by 1e-4. *Intervals*: 90% intervals of the shape on fleets of 25 machines with frailty and
 bursts, by the model that knows of both and by the textbook's. *Tests*: fleets without a trend, share
 with p at most 0.05. Limits: three binomial errors, for all but the forms that presume Poisson counts.
 """
@@ -75,7 +75,7 @@ def without_zeros(seed: int) -> gp4c.PanelCounts:
 
 
 def beside_surpyval(panel: gp4c.PanelCounts) -> dict[str, Any]:
-    """Both packages' parameters of a panel."""
+    """Both packages' parameters of a panel: scale and shape, rate at 0 and slope."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "panel.csv"
         panel.to_frame().to_csv(path, index=False)
@@ -83,8 +83,9 @@ def beside_surpyval(panel: gp4c.PanelCounts) -> dict[str, Any]:
         done = subprocess.run(run, check=True, capture_output=True, text=True)
     found = json.loads(done.stdout.splitlines()[-1])
     power, line = gp4c.PowerLaw().fit(panel), gp4c.LogLinear().fit(panel)
-    ours = [power.scale_, power.shape_, np.log(line.scale_), line.slope_]
-    theirs = [*found["power"], *found["line"]]
+    ours = [power.scale_, power.shape_, line.scale_, line.slope_]
+    log_rate, slope = found["line"]
+    theirs = [*found["power"], float(np.exp(log_rate)), slope]
     differ = np.abs(np.array(ours) / theirs - 1)
     return {"ours": ours, "surpyval": theirs, "version": found["version"], "differ": differ.max()}
 

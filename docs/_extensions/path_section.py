@@ -46,7 +46,13 @@ def rows(summary):
 def section():
     """What the paths end with."""
     found = read(RESULTS / "published_path.json")
-    head = ("path", "length-scale", "MISE, median", "rounds", "objective above the published path's")
+    head = (
+        "path",
+        "length-scale",
+        "MISE, median",
+        "rounds",
+        "objective above the published path's",
+    )
     lines = [head, ("---",) + ("---:",) * 4, *rows(found["summary"])]
     shown = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"""

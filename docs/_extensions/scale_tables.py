@@ -82,7 +82,9 @@ def sizes():
         (
             f"{size['rows']:,}",
             *(f"{figure(size[name]['seconds'], 2)} s" for name in ("sums", "plain", "gamma")),
-            "{:.1f} GB ({:.1f} GB)".format(*(size[k]["peak_bytes"] / 1e9 for k in ("plain", "gamma"))),
+            "{:.1f} GB ({:.1f} GB)".format(
+                *(size[k]["peak_bytes"] / 1e9 for k in ("plain", "gamma"))
+            ),
             f"{figure(size['polars']['seconds'], 2)} s" if "polars" in size else "",
         )
         for size in found

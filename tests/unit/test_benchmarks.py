@@ -38,9 +38,12 @@ def test_every_benchmark_runs_without_arguments():
 
 def test_only_a_run_that_ends_marks_its_result_as_finished(monkeypatch, tmp_path):
     run = runpy.run_path(str(FOLDER / "run.py"))["run"]
-    monkeypatch.setitem(run.__globals__, "RESULTS", tmp_path)
+    run.__globals__["RESULTS"] = tmp_path
     monkeypatch.syspath_prepend(tmp_path)
-    code = "def main():\n    open({!r}, 'w').write('{{\"finished\": false}}')\n    {}\n"
+    code = (
+        "from pathlib import Path\n\n\ndef main():\n"
+        "    Path({!r}).write_text('{{\"finished\": false}}')\n    {}\n"
+    )
     for name, end in {"ends": "pass", "misses": "assert False", "stopped": "raise OSError"}.items():
         path = str(tmp_path / f"{name}.json")
         (tmp_path / f"{name}.py").write_text(code.format(path, end))
