@@ -67,6 +67,7 @@ MADE = {
     "docs/maths_covariates.md": ("covariate_coverage",),
     "docs/peers.md": ("peers",),
     "docs/reliability.md": ("fuzz", "trust", "coverage", "mutation"),
+    "docs/reliability_record.md": ("fuzz", "trust", "coverage", "mutation"),
     "docs/reproduction.md": ("published_path", "reproduction"),
 }
 #: pages whose numbers need no result, and why
@@ -91,6 +92,7 @@ TESTED = re.compile(r"<!-- tested: (\S+) -->\n.*?<!-- end -->", re.DOTALL)
 #: but for limits (`< 0.001`)
 QUOTED = re.compile(r"(?<![\w.,])(?<!< )[-−+]?\d[\d,]*(?:\.\d+%?|%)(?![\w.]*\d)")
 CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|\$[^$]*\$|Python \d\.\d+")
+#: blocks of code, indented or not, and displayed formulas
 LISTING = re.compile(
     r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|\$\$.*?\$\$", re.DOTALL | re.MULTILINE
 )

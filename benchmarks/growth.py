@@ -3,8 +3,8 @@
 *SurPyval*: the same panels, none of whose counts is zero (SurPyval refuses those), through its
 Crow-AMSAA and Cox-Lewis models, in the environment that ``make peers`` sets up; parameters may
 differ by 1e-4. *Intervals*: 90% intervals of the shape on fleets of 25 machines with frailty and
-bursts, by the model that knows of both and by the textbook's. *Tests*: fleets without a trend, share
-with p at most 0.05. Limits: three binomial errors, for all but the forms that presume Poisson counts.
+bursts, by the model that knows of both and by the textbook's. *Tests*: fleets without a trend,
+share with p at most 0.05. Limits: three binomial errors, but for what presumes Poisson counts.
 """
 
 from __future__ import annotations

@@ -34,10 +34,11 @@ def calibration_table():
         rows.append((f"{level:.0%}", *cells))
     halves = [half for name, half in found.items() if name.startswith(("low ", "high "))]
     farthest = max(_off(key, pair) for half in halves for key, pair in half.items())
-    return f"""{table(("band", *_BANDS.values()), rows)}
-
-In halves of the data sets by frailty, by bursts or by events per subject, the coverage farthest from
-its level is {farthest:.1f} points away."""
+    return (
+        f"{table(('band', *_BANDS.values()), rows)}\n\n"
+        "In halves of the data sets by frailty, by bursts or by events per subject, the coverage "
+        f"farthest from\nits level is {farthest:.1f} points away."
+    )
 
 
 def _off(key, pair):
@@ -71,10 +72,12 @@ def classes_table():
     right = sum(round(row["one_class"] * row["data_sets"]) for row in ones)
     head = ("", "data sets", "subjects right", "by the Bayes rule",
             "odds of two over one above 20", "seconds")  # fmt: skip
-    return f"""{table(head, rows)}
-
-With one true class, "auto" finds one in {right} of {sum(row["data_sets"] for row in ones)} data sets, whether subjects are alike,
-have frailties, or have frailties and bursts."""
+    n_ones = sum(row["data_sets"] for row in ones)
+    return (
+        f"{table(head, rows)}\n\n"
+        f'With one true class, "auto" finds one in {right} of {n_ones} data sets, whether subjects '
+        "are alike,\nhave frailties, or have frailties and bursts."
+    )
 
 
 def covariates_table():
@@ -115,9 +118,12 @@ def shape_sentence():
     held = found["90% intervals of the shape"]
     beside = found["beside SurPyval"]
     differ = max(panel["differ"] for panel in beside)
-    return f"""On {found["fleets"]} simulated fleets of 25 such machines 90% intervals of β held the truth in {held["frailty and bursts"]:.0%} of
-them with both, and in {held["neither"]:.0%} with neither. Where no count is zero, SurPyval's estimates are the same: on {len(beside)}
-panels parameters differ by {differ:.1e} of their value at most."""
+    return (
+        f"On {found['fleets']} simulated fleets of 25 such machines 90% intervals of β held the "
+        f"truth in {held['frailty and bursts']:.0%} of\nthem with both, and in "
+        f"{held['neither']:.0%} with neither. Where no count is zero, SurPyval's estimates are the "
+        f"same: on\n{len(beside)} panels parameters differ by {differ:.1e} of their value at most."
+    )
 
 
 # -- power -----------------------------------------------------------------------------------------
@@ -131,10 +137,13 @@ def power_table():
         for kind in ("right", "shown") for name, row in found[kind].items()
     ]  # fmt: skip
     size = [row["rejected"] for row in found["size"].values()]
-    return f"""{table(("", "subjects per arm", "simulated power", "by the formula"), rows)}
-
-Each line is of {found["trials"]:,} trials, with an error of about a point. Without a difference the test rejects
-{min(size):.1%} to {max(size):.1%} of trials at the level {found["alpha"]:.0%}, also with bursts, drop-out and strata of four subjects."""
+    head = ("", "subjects per arm", "simulated power", "by the formula")
+    return (
+        f"{table(head, rows)}\n\n"
+        f"Each line is of {found['trials']:,} trials, with an error of about a point. Without a "
+        f"difference the test rejects\n{min(size):.1%} to {max(size):.1%} of trials at the level "
+        f"{found['alpha']:.0%}, also with bursts, drop-out and strata of four subjects."
+    )
 
 
 #: what each page has between its marks
@@ -154,9 +163,9 @@ TABLES = {
 def renewed(page):
     """A page with its tables made anew."""
     text = page.read_text(encoding="utf-8")
-    return (
-        path_section.with_section(text) if page == path_section.PAGE else renew(text, TABLES[page])
-    )
+    if page == path_section.PAGE:
+        return path_section.with_section(text)
+    return renew(text, TABLES[page])
 
 
 if __name__ == "__main__":

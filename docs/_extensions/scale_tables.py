@@ -14,7 +14,9 @@ WORKERS = 100
 BYTES_PER_ROW = 21
 BYTES_PER_SUBJECT = 48
 ROWS_PER_SUBJECT = 10
+#: powers of ten
 SIZES = (9, 10, 11)
+FITS = ("plain", "gamma")
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,8 @@ def sizes():
     rows = [
         (
             f"{size['rows']:,}",
-            *(f"{figure(size[name]['seconds'], 2)} s" for name in ("sums", "plain", "gamma")),
-            "{:.1f} GB ({:.1f} GB)".format(
-                *(size[k]["peak_bytes"] / 1e9 for k in ("plain", "gamma"))
-            ),
+            *(f"{figure(size[name]['seconds'], 2)} s" for name in ("sums", *FITS)),
+            "{:.1f} GB ({:.1f} GB)".format(*(size[name]["peak_bytes"] / 1e9 for name in FITS)),
             f"{figure(size['polars']['seconds'], 2)} s" if "polars" in size else "",
         )
         for size in found
@@ -92,10 +92,12 @@ def sizes():
     last = [size for size in found if "polars" in size][-1]
     beside = last["plain"]["seconds"] / last["polars"]["seconds"]
     frailty = last["gamma"]["seconds"] / last["plain"]["seconds"]
-    return f"""{_table(head, rows)}
-
-At {last["rows"]:,} rows the whole fit takes {beside:.1f} times as long as polars takes to read the files and
-group them by (start, stop), and frailty takes {frailty:.1f} times as long as no frailty."""
+    return (
+        f"{_table(head, rows)}\n\n"
+        f"At {last['rows']:,} rows the whole fit takes {beside:.1f} times as long as polars takes "
+        "to read the files and\ngroup them by (start, stop), and frailty takes "
+        f"{frailty:.1f} times as long as no frailty."
+    )
 
 
 def cost():
@@ -112,10 +114,16 @@ def cost():
     ]  # fmt: skip
     head = ("rows", "Parquet", f"one process on {read(RESULTS / 'scale.json')['cores']} cores",
             "its memory for subjects", f"{WORKERS} workers, one core each")  # fmt: skip
-    return f"""    {known.per_row * 1e6:.2f} µs per row on two cores, {known.cpu_per_row * 1e6:.2f} µs of processor (reading, checking, summing up)
-    + iterations of {known.fit:.1f} s in all ({known.fit_with_frailty:.1f} s with frailty), whatever the number of rows
-    + {BYTES_PER_SUBJECT} bytes of memory per subject seen without a gap, in one process
-
-{_table(head, rows)}
-
-The measured part of this table ends at {found[-1]["rows"]:,} rows; the rest is the sum above."""
+    parts = (
+        f"    {known.per_row * 1e6:.2f} µs per row on two cores, {known.cpu_per_row * 1e6:.2f} µs "
+        "of processor (reading, checking, summing up)",
+        f"    + iterations of {known.fit:.1f} s in all ({known.fit_with_frailty:.1f} s with "
+        "frailty), whatever the number of rows",
+        f"    + {BYTES_PER_SUBJECT} bytes of memory per subject seen without a gap, in one process",
+    )
+    shown = "\n".join(parts)
+    return (
+        f"{shown}\n\n{_table(head, rows)}\n\n"
+        f"The measured part of this table ends at {found[-1]['rows']:,} rows; the rest is the sum "
+        "above."
+    )

@@ -44,12 +44,16 @@ def test_only_a_run_that_ends_marks_its_result_as_finished(monkeypatch, tmp_path
         "from pathlib import Path\n\n\ndef main():\n"
         "    Path({!r}).write_text('{{\"finished\": false}}')\n    {}\n"
     )
-    for name, end in {"ends": "pass", "misses": "assert False", "stopped": "raise OSError"}.items():
+    for name, end in {
+        "ends": "pass",
+        "misses": "assert False",
+        "stopped": "raise OSError(5)",
+    }.items():
         path = str(tmp_path / f"{name}.json")
         (tmp_path / f"{name}.py").write_text(code.format(path, end))
         monkeypatch.delitem(sys.modules, name, raising=False)
     run(("ends", "misses"))
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="5"):
         run(("stopped",))
     said = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
     finished = {name: found["finished"] for name, found in said.items()}
