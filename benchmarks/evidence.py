@@ -66,6 +66,7 @@ MADE = {
     "docs/guide/scale.md": ("scale",),
     "docs/maths_covariates.md": ("covariate_coverage",),
     "docs/peers.md": ("peers",),
+    "docs/peers_record.md": ("peers",),
     "docs/reliability.md": ("fuzz", "trust", "coverage", "mutation"),
     "docs/reliability_record.md": ("fuzz", "trust", "coverage", "mutation"),
     "docs/reproduction.md": ("published_path", "reproduction"),
