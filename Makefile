@@ -73,12 +73,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
 # Every committed result: its command, its date, whether its source has changed since, who quotes it.
-# evidence-all makes the stale ones anew: an evening; it goes on where it was stopped.
+# evidence-all makes those anew that are stale or unfinished, quick ones first, and the tables of
+# pages after them: an evening and more; it goes on where it was stopped.
 evidence: $(VENV)/.dev
 	$(BIN)/python benchmarks/evidence.py
 
 evidence-all: $(VENV)/.dev
 	$(BIN)/python benchmarks/evidence.py --all
+	$(MAKE) --no-print-directory readme
 
 # gp4c beside other packages, in environments that it does not share: half an hour, resumable.
 # What cannot be installed is skipped, and the result says so. R's packages are the distribution's.

@@ -131,7 +131,8 @@ Not installed, and left out: {skipped}. Not measured yet: {to_come}.
 
 {cheaper_sentence(found)}
 
-Beside mgcv, {missed(found)} of {3 * len(found["limits"])} limits of error, coverage and time were missed.
+Beside mgcv, {missed(found)} of {3 * len(found["limits"])} limits of error, coverage and time
+were missed.
 """
 
 

@@ -97,6 +97,28 @@ def test_every_result_is_made_anew_in_its_turn(evidence):
     assert set(evidence.MINUTES) == {result.name for result in evidence.results()}
 
 
+def test_only_what_is_not_current_is_made_anew(evidence, provenance, monkeypatch, tmp_path):
+    commands = []
+    stamps = {
+        "done": provenance.stamp(("model",), finished=True),
+        "cut": provenance.stamp(("model",)),
+        "old": {"date": "2026-01-01"},
+    }
+    for name, made in stamps.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(made))
+    known = [
+        evidence.Result(name, tmp_path / f"{name}.json", f"python {name}.py")
+        for name in ("new", "old", "cut", "done")
+    ]
+    monkeypatch.setattr(evidence, "results", lambda: known)
+    monkeypatch.setattr(evidence, "show", lambda: 0)
+    monkeypatch.setattr(
+        evidence.subprocess, "run", lambda command, **options: commands.append(command[1])
+    )
+    evidence.renew()
+    assert commands == ["new.py", "old.py", "cut.py"]
+
+
 def test_a_result_whose_run_was_stopped_is_not_current(evidence, provenance, tmp_path):
     path = tmp_path / "one.json"
     result = evidence.Result("one", path, "none")
