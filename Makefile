@@ -73,12 +73,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
 # Every committed result: its command, its date, whether its source has changed since, who quotes it.
-# evidence-all makes the stale ones anew: an evening; it goes on where it was stopped.
+# evidence-all makes those anew that are stale or unfinished, quick ones first, and the tables of
+# pages after them: an evening and more; it goes on where it was stopped.
 evidence: $(VENV)/.dev
 	$(BIN)/python benchmarks/evidence.py
 
 evidence-all: $(VENV)/.dev
 	$(BIN)/python benchmarks/evidence.py --all
+	$(MAKE) --no-print-directory readme
 
 # gp4c beside other packages, in environments that it does not share: half an hour, resumable.
 # What cannot be installed is skipped, and the result says so. R's packages are the distribution's.
@@ -107,7 +109,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 	@echo "Documentation: docs/_build/html/index.html"
 
-# Pictures and numbers of the README; its tables, and those of docs/reliability.md, from results.
+# Pictures and numbers of the README; its tables, and those of the documentation, from results.
 pictures: $(VENV)/.browser
 	$(BIN)/python docs/images/make_images.py
 	$(BIN)/python docs/images/make_peers.py
@@ -117,6 +119,7 @@ readme: $(VENV)/.installed
 	$(BIN)/python docs/_extensions/readme_tables.py
 	$(BIN)/python docs/_extensions/reliability_tables.py
 	$(BIN)/python docs/_extensions/peer_tables.py
+	$(BIN)/python docs/_extensions/guide_tables.py
 
 test-browser: $(VENV)/.browser
 	GP4C_TEST_BROWSER=1 $(BIN)/python -m pytest tests/browser

@@ -9,7 +9,10 @@ A page quotes results between two comments,
     ... +3.1 ± 0.4 nats ...
     <!-- end -->
 
-and every decimal number and percentage between them must be in one of the results named.
+and every decimal number and percentage between them must be in one of the results named. Printed
+output that a test compares stands between ``<!-- tested: tests/unit/test_x.py -->`` and the same
+end. Elsewhere a page has no such numbers but in code and in formulas, where a number that was
+chosen belongs: ``$0.3$``. ``FREE`` lists the pages without this rule.
 """
 
 from __future__ import annotations
@@ -41,12 +44,42 @@ CAMPAIGNS = {
     "coverage": ("tests/mutation/coverage.json", "make coverage"),
     "mutation": ("tests/mutation/results.json", "make mutation"),
 }  # fmt: skip
+#: about how many minutes of a core each takes: quick ones are made anew first
+MINUTES = {
+    "startup": 1, "simulation": 1, "distinct": 1, "log_quadratic": 1, "count_terms_time": 1,
+    "power_totals": 1, "bladder": 1, "classical": 2, "power_check": 2, "speed": 4, "growth": 5,
+    "forecast_pit": 5, "scale": 5, "synthetic_a": 5, "shapes": 6, "published_path": 8,
+    "event_types": 8, "modulation_fleets": 10, "classes": 12, "mixture": 12, "power_peers": 12,
+    "centres": 15, "adjusted_comparison": 15, "permutation_size": 15, "fuzz": 10, "trust": 10,
+    "coverage": 30, "judge": 30, "peers": 30, "false_evidence": 30, "heldout": 45,
+    "burst_calibration": 60, "covariate_coverage": 60, "reproduction": 100, "mutation": 240,
+    "calibration": 600,
+}  # fmt: skip
 #: pages with tables that a program makes from results; each has a test of its own
 MADE = {
     "README.md": ("bladder", "burst_calibration", "permutation_size", "speed"),
-    "docs/calibration_record.md": ("calibration",),
+    "docs/calibration.md": ("burst_calibration",),
+    "docs/calibration_record.md": ("burst_calibration", "calibration"),
+    "docs/guide/classes.md": ("classes",),
+    "docs/guide/growth.md": ("growth",),
+    "docs/guide/power.md": ("power_check",),
+    "docs/guide/scale.md": ("scale",),
+    "docs/maths_covariates.md": ("covariate_coverage",),
+    "docs/peers.md": ("peers",),
+    "docs/peers_record.md": ("peers",),
     "docs/reliability.md": ("fuzz", "trust", "coverage", "mutation"),
-    "docs/reproduction.md": ("reproduction",),
+    "docs/reliability_record.md": ("fuzz", "trust", "coverage", "mutation"),
+    "docs/reproduction.md": ("published_path", "reproduction"),
+}
+#: pages whose numbers need no result, and why
+FREE = {
+    "docs/calibration_record.md": "A program writes it from the result; its words are of that day.",
+    "docs/design_history.md": "Dated history: what was measured on sources that are gone.",
+    "docs/reproduction.md": "`gp4c reproduce` writes it from its results; a test compares.",
+    "docs/maths.md": "Mathematics: constants of the method, and errors that tests bound.",
+    "docs/maths_engine.md": "Mathematics: constants of the search and of the quadrature.",
+    "docs/maths_exact.md": "Mathematics: breaks of a quadrature, whose error tests bound.",
+    "docs/maths_types.md": "Mathematics: the grid of scores.",
 }
 #: a longer list is raw data, not figures to quote
 MOST_VALUES = 60
@@ -54,9 +87,16 @@ MOST_VALUES = 60
 NOMINAL = {"5%", "20%", "25%", "50%", "75%", "80%", "90%", "95%", "99%", "100%"}
 
 BLOCK = re.compile(r"<!-- figures: ([\w, ]+?) -->\n(.*?)<!-- end -->", re.DOTALL)
+#: tables that a program makes
+TABLE = re.compile(r"<!-- (?!end )\w+ -->\n.*?<!-- end -->", re.DOTALL)
+TESTED = re.compile(r"<!-- tested: (\S+) -->\n.*?<!-- end -->", re.DOTALL)
 #: but for limits (`< 0.001`)
 QUOTED = re.compile(r"(?<![\w.,])(?<!< )[-−+]?\d[\d,]*(?:\.\d+%?|%)(?![\w.]*\d)")
-CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->")
+CODE = re.compile(r"`[^`\n]*`|\]\([^)]*\)|<!--.*?-->|\$[^$]*\$|Python \d\.\d+")
+#: blocks of code, indented or not, and displayed formulas
+LISTING = re.compile(
+    r"^```.*?^```|(?<=\n\n)(?: {4}[^\n]*\n|\n)+|\$\$.*?\$\$", re.DOTALL | re.MULTILINE
+)
 
 
 @dataclass(frozen=True)
@@ -72,13 +112,15 @@ class Result:
         return json.loads(self.path.read_text(encoding="utf-8")) if self.path.exists() else {}
 
     def state(self) -> str:
-        """`current`, `stale`, or why that cannot be said."""
+        """`current`, `stale`, `unfinished` (it was stopped), or why that cannot be said."""
         found = self.content()
         if not found:
             return "missing"
         if "stands_on" not in found:
             return "stale (no source recorded)"
-        return "current" if is_current(found) else "stale"
+        if not is_current(found):
+            return "stale"
+        return "current" if found.get("finished", True) else "unfinished"
 
 
 def results() -> list[Result]:
@@ -87,7 +129,8 @@ def results() -> list[Result]:
         Result(name, RESULTS / f"{name}.json", f"python benchmarks/run.py {name}")
         for name in BENCHMARKS
     ]
-    return ours + [Result(name, ROOT / path, how) for name, (path, how) in CAMPAIGNS.items()]
+    others = [Result(name, ROOT / path, how) for name, (path, how) in CAMPAIGNS.items()]
+    return sorted([*ours, *others], key=lambda result: MINUTES[result.name])
 
 
 # -- what pages quote ----------------------------------------------------------------------------
@@ -119,6 +162,14 @@ def quotes(page: Path) -> Iterator[Quote]:
     """The parts of a page that quote results."""
     for names, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         yield Quote(page, tuple(name.strip() for name in names.split(",")), text)
+
+
+def loose_numbers(page: Path) -> list[tuple[str, str]]:
+    """Numbers of a page that no mark says the origin of, each with its line."""
+    text = page.read_text(encoding="utf-8")
+    for checked in (BLOCK, TABLE, TESTED, LISTING):
+        text = checked.sub("\n", text)
+    return [(number, line) for line in text.splitlines() for number in quoted_numbers(line)]
 
 
 def quoted_numbers(text: str) -> list[str]:

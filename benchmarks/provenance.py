@@ -22,13 +22,24 @@ SOURCE = Path(__file__).parents[1] / "src" / "gp4c"
 ENGINE = ("model", "posterior", "inference/engine")
 
 
-def stamp(stands_on: tuple[str, ...] = ENGINE) -> dict[str, Any]:
-    """What a result says of itself: folders or modules of the package, their hash, today's date."""
+def stamp(stands_on: tuple[str, ...] = ENGINE, finished: bool = False) -> dict[str, Any]:
+    """What a result says of itself: folders or modules of the package, their hash, today's date.
+
+    Benchmarks write while they run; `run.py` marks what they leave behind as finished.
+    """
     return {
         "source": source_hash(stands_on),
         "stands_on": sorted(stands_on),
         "date": date.today().isoformat(),
+        "finished": finished,
     }
+
+
+def finish(path: Path) -> None:
+    """Mark the committed file of a benchmark that has come to its end."""
+    if path.exists():
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace('"finished": false', '"finished": true', 1), encoding="utf-8")
 
 
 def is_current(found: Mapping[str, Any]) -> bool:
@@ -50,7 +61,7 @@ def source_hash(stands_on: tuple[str, ...] = ENGINE) -> str:
 
 def _modules(place: Path) -> list[Path]:
     """The Python files of a place; a place that is gone has none, and its hash says so."""
-    return [place] if place.suffix == ".py" else sorted(place.rglob("*.py"))
+    return [place] if place.is_file() else sorted(place.rglob("*.py"))
 
 
 @cache

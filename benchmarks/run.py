@@ -11,6 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+from provenance import finish
+
+RESULTS = Path(__file__).parent / "results"
 #: modules in this folder, in the order they run
 BENCHMARKS = (
     "startup",
@@ -41,6 +44,7 @@ BENCHMARKS = (
     "mixture",
     "event_types",
     "classes",
+    "growth",
 )
 
 
@@ -56,6 +60,7 @@ def run(names: tuple[str, ...]) -> int:
         except AssertionError as error:
             n_broken += 1
             print(f"BROKEN: {error}")
+        finish(RESULTS / f"{name}.json")
         print(f"   ({time.perf_counter() - began:.1f} s)\n", flush=True)
     return n_broken
 

@@ -31,8 +31,10 @@ def main() -> None:
     subprocess.run(
         [*command, "--out", str(RESULTS), "--docs", str(ROOT / "docs")], cwd=ROOT, check=True
     )
+    subprocess.run([sys.executable, str(ROOT / "docs/_extensions/guide_tables.py")], check=True)
     store = PackedStore(RESULTS / "trials.jsonl.gz")
-    record = stamp(STANDS_ON) | {"version": store.version, "trials": len(store.tasks())}
+    made = stamp(STANDS_ON, finished=True)
+    record = made | {"version": store.version, "trials": len(store.tasks())}
     (RESULTS / "trials.json").write_text(json.dumps(record, indent=1) + "\n")
 
 

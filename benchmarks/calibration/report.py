@@ -66,7 +66,7 @@ def write(store: Store, label: str, folder: Path, numbers: range) -> dict[str, A
     software = {"python": platform.python_version(), "numpy": np.__version__,
                 "scipy": scipy.__version__, "source": label}  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)
-    whole = {**stamp(STANDS_ON), "software": software, **found}
+    whole = {**stamp(STANDS_ON, finished=True), "software": software, **found}
     (folder / "calibration.json").write_text(json.dumps(whole, indent=1) + "\n")
     write_sets(store, folder / "calibration_sets.csv", numbers)
     print("\n".join(text(found)))

@@ -1,6 +1,6 @@
-"""The tables of docs/peers.md, from the committed result: ``make readme``.
+"""The tables of docs/peers.md and of its record, from the committed result: ``make readme``.
 
-They stand between two comments of the page; a test compares them with what is made here.
+They stand between two comments of a page; a test compares them with what is made here.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import groupby
 from readme_tables import RESULTS, ROOT, figure, read, renew
 
 PAGE = ROOT / "docs" / "peers.md"
+RECORD = ROOT / "docs" / "peers_record.md"
 LAWS = {"none": "alike", "frailty": "differ", "both": "differ, bursts"}
 
 
@@ -113,16 +114,8 @@ def cheaper_sentence(found):
 
 
 def made(found):
-    """Everything on the page that has figures of the result."""
+    """What the page has of the result."""
     skipped, to_come = ("; ".join(found[key]) or "none" for key in ("skipped", "to come"))
-    versions = ", ".join(
-        f"{name.partition(',')[0]} {peer['version']}"
-        for name, peer in found["peers"].items() if peer["version"] is not None
-    )  # fmt: skip
-    missed = sum(
-        not row[f"{key} met"]
-        for row in found["limits"].values() for key in ("error", "coverage", "time")
-    )  # fmt: skip
     return f"""
 ## Figures
 
@@ -130,7 +123,7 @@ All six kinds of panels whose rates wave:
 
 {summary_table(found)}
 
-Not installed, and left out: {skipped}. Not measured yet: {to_come}. Versions: `{versions}`.
+Not installed, and left out: {skipped}. Not measured yet: {to_come}.
 
 ## Where gp4c lost
 
@@ -138,17 +131,38 @@ Not installed, and left out: {skipped}. Not measured yet: {to_come}. Versions: `
 
 {cheaper_sentence(found)}
 
-## What was asked beside mgcv
+Beside mgcv, {missed(found)} of {3 * len(found["limits"])} limits of error, coverage and time
+were missed.
+"""
 
-{missed} of {3 * len(found["limits"])} limits were missed:
+
+def missed(found):
+    """How many of the limits that were set beside mgcv do not hold."""
+    kept = (row[f"{key} met"] for row in found["limits"].values()
+            for key in ("error", "coverage", "time"))  # fmt: skip
+    return sum(not met for met in kept)
+
+
+def record(found):
+    """What the record has of the result."""
+    versions = ", ".join(
+        f"{name.partition(',')[0]} {peer['version']}"
+        for name, peer in found["peers"].items() if peer["version"] is not None
+    )  # fmt: skip
+    return f"""
+Versions: `{versions}`.
+
+## What was asked beside mgcv
 
 {limits_table(found)}
 
-## By kind of panel
+## Errors by kind of panel
 
 gp4c's integrated squared error of λ over that of the package, on the panels that both saw:
 
 {cells_table(found, "rate_error_ratio", with_error)}
+
+## Coverage by kind of panel
 
 Share of times at which the 95% band of λ holds the truth:
 
@@ -156,13 +170,17 @@ Share of times at which the 95% band of λ holds the truth:
 """
 
 
-TABLES = {"figures: peers": lambda: made(read(RESULTS / "peers.json"))}
+#: what each page has between its marks
+TABLES = {PAGE: made, RECORD: record}
 
 
-def renewed(text):
-    """The page with its tables made anew."""
-    return renew(text, TABLES)
+def renewed(page):
+    """A page with its tables made anew."""
+    make = TABLES[page]
+    text = page.read_text(encoding="utf-8")
+    return renew(text, {"figures: peers": lambda: make(read(RESULTS / "peers.json"))})
 
 
 if __name__ == "__main__":
-    PAGE.write_text(renewed(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in TABLES:
+        page.write_text(renewed(page), encoding="utf-8")

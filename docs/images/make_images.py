@@ -35,9 +35,8 @@ def main() -> None:
     save("bladder-intensity.png", lambda ax: plot_intensity(curves["placebo"], ax, panel=placebo))
     draw_bursts(panel)
     take_picture_of(report)
-    (HERE / "bladder.json").write_text(
-        json.dumps(stamp((*ENGINE, "analysis/groups")) | numbers(found), indent=1) + "\n"
-    )
+    result = stamp((*ENGINE, "analysis/groups"), finished=True) | numbers(found)
+    (HERE / "bladder.json").write_text(json.dumps(result, indent=1) + "\n")
 
 
 def draw_bursts(panel) -> None:

@@ -183,7 +183,7 @@ def write_results(path: Path, run: dict[str, Any]) -> None:
         for name, cases in each["cases"].items():
             totals[name] = totals.get(name, 0) + cases
     content = {
-        **stamp(STANDS_ON),
+        **stamp(STANDS_ON, finished=True),
         "cases": sum(totals.values()),
         "cases_by_campaign": totals,
         "fixed": known.get("fixed", []),

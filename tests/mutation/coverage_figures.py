@@ -51,7 +51,11 @@ def commit() -> str:
 
 def main() -> None:
     found = figures(json.loads((ROOT / ".coverage.json").read_text(encoding="utf-8")))
-    content = {**stamp((".",)), "measured": f"Measured at commit {commit()}.", "folders": found}
+    content = {
+        **stamp((".",), finished=True),
+        "measured": f"Measured at commit {commit()}.",
+        "folders": found,
+    }
     (HERE / "coverage.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     total = found["all"]
     print("\n".join(f"{name:12s} {counts}" for name, counts in found.items()))

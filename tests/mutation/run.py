@@ -159,7 +159,7 @@ def main() -> None:
         return
     check_the_killers(list(tried().values()))
     about = {
-        **stamp(tuple(name.removeprefix("gp4c/") for name in FOLDERS)),
+        **stamp(tuple(name.removeprefix("gp4c/") for name in FOLDERS), chosen.modules is None),
         "complete": chosen.modules is None,
         "note": "",
         "seed": chosen.seed,

@@ -96,7 +96,7 @@ def main(minutes: float) -> None:
         for name in ("steps", "files", "signals", "resumed"):
             (place / name).mkdir()
         results = {
-            **stamp((".",)),
+            **stamp((".",), finished=True),
             "seed": SEED,
             "python": platform.python_version(),
             "kills at every step of a write": in_a_process(

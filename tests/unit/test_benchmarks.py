@@ -1,6 +1,7 @@
 """``make bench`` runs every benchmark there is."""
 
 import ast
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -8,6 +9,13 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def on_the_path(monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    yield
+    sys.modules.pop("provenance", None)
 
 
 def defines_main(path):
@@ -26,6 +34,30 @@ def test_every_benchmark_runs_without_arguments():
         tree = ast.parse((FOLDER / f"{name}.py").read_text(encoding="utf-8"))
         (main,) = [n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == "main"]
         assert len(main.args.args) == len(main.args.defaults), f"{name}.main needs arguments"
+
+
+def test_only_a_run_that_ends_marks_its_result_as_finished(monkeypatch, tmp_path):
+    run = runpy.run_path(str(FOLDER / "run.py"))["run"]
+    run.__globals__["RESULTS"] = tmp_path
+    monkeypatch.syspath_prepend(tmp_path)
+    code = (
+        "from pathlib import Path\n\n\ndef main():\n"
+        "    Path({!r}).write_text('{{\"finished\": false}}')\n    {}\n"
+    )
+    for name, end in {
+        "ends": "pass",
+        "misses": "assert False",
+        "stopped": "raise OSError(5)",
+    }.items():
+        path = str(tmp_path / f"{name}.json")
+        (tmp_path / f"{name}.py").write_text(code.format(path, end))
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    run(("ends", "misses"))
+    with pytest.raises(OSError, match="5"):
+        run(("stopped",))
+    said = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
+    finished = {name: found["finished"] for name, found in said.items()}
+    assert finished == {"ends": True, "misses": True, "stopped": False}
 
 
 def test_an_unknown_benchmark_is_refused(capsys):

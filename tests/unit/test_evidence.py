@@ -46,17 +46,87 @@ def test_a_number_without_a_result_is_found(evidence, tmp_path):
     assert quote.unfounded(known) == ["7.5", "94.5%", "0.12"]
 
 
-def test_every_plus_minus_is_in_a_quote(evidence):
-    """An error stands beside measurements only, so whoever writes one says where it is from."""
-    made = {"calibration_record.md", "reproduction.md", "design_history.md"}
+def test_no_page_has_a_number_of_which_nothing_says_where_it_is_from(evidence):
     loose = [
-        f"{page.relative_to(ROOT)}: {line.strip()[:80]}"
+        f"{page.relative_to(ROOT)}: {number} in {line.strip()[:80]!r}"
         for page in evidence.pages()
-        if page.name not in made
-        for line in evidence.BLOCK.sub("", page.read_text(encoding="utf-8")).splitlines()
-        if " ± " in line and evidence.quoted_numbers(line.partition(" ± ")[0][-8:])
+        if str(page.relative_to(ROOT)) not in evidence.FREE
+        for number, line in evidence.loose_numbers(page)
     ]
     assert loose == []
+
+
+def test_numbers_in_marks_code_formulas_and_printed_output_are_not_loose(evidence, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "A share of 12.5% and `0.1`, $0.2$, at p = 0.3 or $x = 0.4$ with Python 3.11.\n\n"
+        "<!-- figures: speed -->\n0.5\n<!-- end -->\n<!-- sizes -->\n| 0.6 |\n<!-- end -->\n"
+        "<!-- tested: tests/unit/test_x.py -->\n0.7\n<!-- end -->\n\n    printed 0.8\n\n"
+        "```python\nx = 0.9\n```\n\n$$\ny = 1.1\n$$\n| a table | 1.2 |\n"
+    )
+    assert [number for number, _ in evidence.loose_numbers(page)] == ["12.5%", "0.3", "1.2"]
+
+
+def test_pages_that_need_no_result_exist_and_say_why(evidence):
+    assert all((ROOT / name).exists() and why.endswith(".") for name, why in evidence.FREE.items())
+
+
+def test_marks_name_results_programs_and_tests_that_exist(evidence):
+    known = {result.name for result in evidence.results()}
+    for page in evidence.pages():
+        text, name = page.read_text(encoding="utf-8"), str(page.relative_to(ROOT))
+        for path in evidence.TESTED.findall(text):
+            assert page.name in (ROOT / path).read_text(encoding="utf-8"), (name, path)
+        if evidence.TABLE.search(text):
+            assert set(evidence.MADE[name]) <= known
+
+
+def test_tables_of_guides_say_what_the_results_say(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
+    import guide_tables as made
+
+    for page in (*made.TABLES, made.path_section.PAGE):
+        assert made.renewed(page) == page.read_text(encoding="utf-8"), f"{page}: run `make readme`"
+    for name in ("guide_tables", "scale_tables", "path_section", "readme_tables"):
+        sys.modules.pop(name, None)
+
+
+def test_every_result_is_made_anew_in_its_turn(evidence):
+    minutes = [evidence.MINUTES[result.name] for result in evidence.results()]
+    assert minutes == sorted(minutes)
+    assert set(evidence.MINUTES) == {result.name for result in evidence.results()}
+
+
+def test_only_what_is_not_current_is_made_anew(evidence, provenance, monkeypatch, tmp_path):
+    commands = []
+    stamps = {
+        "done": provenance.stamp(("model",), finished=True),
+        "cut": provenance.stamp(("model",)),
+        "old": {"date": "2026-01-01"},
+    }
+    for name, made in stamps.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(made))
+    known = [
+        evidence.Result(name, tmp_path / f"{name}.json", f"python {name}.py")
+        for name in ("new", "old", "cut", "done")
+    ]
+    monkeypatch.setattr(evidence, "results", lambda: known)
+    monkeypatch.setattr(evidence, "show", lambda: 0)
+    monkeypatch.setattr(
+        evidence.subprocess, "run", lambda command, **options: commands.append(command[1])
+    )
+    evidence.renew()
+    assert commands == ["new.py", "old.py", "cut.py"]
+
+
+def test_a_result_whose_run_was_stopped_is_not_current(evidence, provenance, tmp_path):
+    path = tmp_path / "one.json"
+    result = evidence.Result("one", path, "none")
+    assert result.state() == "missing"
+    path.write_text(json.dumps(provenance.stamp(("model",))))
+    assert result.state() == "unfinished"
+    provenance.finish(path)
+    assert result.state() == "current"
 
 
 def test_comments_and_docstrings_do_not_make_a_result_stale(provenance):

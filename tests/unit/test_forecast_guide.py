@@ -48,16 +48,6 @@ def test_the_sentence_about_the_fleet_is_what_is_printed(guide):
     assert said.groups() == printed
 
 
-def test_the_readme_of_the_benchmarks_says_the_same():
-    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
-    gamma, lognormal = (
-        [f"{FOUND[name][key]:.2f}" for key in ("ks_p_value", "chi_square_p_value")]
-        for name in ("gamma", "lognormal")
-    )
-    assert f"Kolmogorov–Smirnov p = {gamma[0]}, χ² with 20 bins p = {gamma[1]}" in text
-    assert f"lognormal frailties: {lognormal[0]} and {lognormal[1]}" in text.replace("\n", " ")
-
-
 # -- the study itself ------------------------------------------------------------------------
 
 
