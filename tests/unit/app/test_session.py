@@ -183,7 +183,8 @@ def test_what_was_not_written_is_not_offered():
 def test_without_python_docx_there_is_no_word_file(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "docx", None)
     panel = gp4c.load_dataset("bladder")
-    report = gp4c.Report({"all subjects": gp4c.HomogeneousPoisson(effect="gamma").fit(panel)}, panel)
+    model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
+    report = gp4c.Report({"all subjects": model}, panel)
     names = write_files(Analysis(Source("bladder")), report, "<html>", tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     assert "table-data.tex" in names

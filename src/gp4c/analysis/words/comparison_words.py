@@ -226,7 +226,7 @@ def _test(found: Comparison) -> str:
     how = (
         f"all {result.n_labellings} ways to label the {whom.removeprefix('whole ')}"
         if result.exact
-        else f"{tested.n_permutations} permutations of {whom}"
+        else f"{tested.n_permutations:,} permutations of {whom}"
     )
     kind = found.test if tested.weights == "even" else f"{found.test}, {tested.weights}"
     if tested.adjustment is not None:
