@@ -134,7 +134,7 @@ def _cautions(found: Comparison) -> Iterator[str]:
             assert effects is not None
             yield (
                 f"{group} says next to nothing about the effect of {effects.least_known}: a few "
-                "extreme draws would make the mean of its standardised curve, so its posterior "
+                "extreme draws would decide the mean of its standardised curve, so the posterior "
                 "median is given."
             )
     yield from _misfits(found)
