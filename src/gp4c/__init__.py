@@ -53,7 +53,7 @@ def __getattr__(name: str) -> object:
         from difflib import get_close_matches
 
         near = get_close_matches(name, __all__, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else "; dir(gp4c) lists what it has"
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(_HOMES)}"
         raise AttributeError(f"module 'gp4c' has no attribute {name!r}{hint}")
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value

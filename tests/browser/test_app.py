@@ -117,6 +117,8 @@ def test_from_a_file_to_results_and_another_group(opened, trial, tmp_path):
         names = set(archive.namelist())
     assert {"report.html", "analysis.py", "commands.txt", "fit-x.json", "curves.csv"} <= names
     assert {"cumulative.svg", "cumulative.png", "ratios.csv"} <= names
+    assert {"report.docx", "table-data.docx", "table-comparison.docx"} <= names
+    assert download(page, "word", tmp_path).name == "report.docx"
     assert download(page, "script", tmp_path).read_text() == page.text_content("#code-script")
 
 

@@ -206,7 +206,7 @@ class TypeComparison:
 
     def _words(self) -> str:
         first, many = self.common[0], self.together
-        how = f"{first.n_permutations} permutations"
+        how = f"{first.n_permutations:,} permutations"
         if many.exact:
             how = f"all {many.n_labellings} ways to label the subjects"
         left_out = self.panel.n_subjects - first.panel.n_subjects

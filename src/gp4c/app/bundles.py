@@ -7,11 +7,12 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from gp4c.app.fit_job import COMMANDS, REPORT, SCRIPT
+from gp4c.app.fit_job import COMMANDS, REPORT, SCRIPT, WORD
 
 #: kind of download -> words for the link
 KINDS = {
     "report": "Report (HTML page)",
+    "word": "Report (Word)",
     "tables": "Tables",
     "figures": "Figures",
     "model": "Fitted model",
@@ -19,7 +20,7 @@ KINDS = {
     "commands": "Command line",
     "everything": "Everything (zip)",
 }
-_SINGLE = {"report": REPORT, "script": SCRIPT, "commands": COMMANDS}
+_SINGLE = {"report": REPORT, "word": WORD, "script": SCRIPT, "commands": COMMANDS}
 _FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -46,6 +47,11 @@ def bundle(kind: str, folder: Path, files: tuple[str, ...]) -> Bundle:
     chosen = tuple(folder / name for name in files if _is_of(kind, name))
     name = chosen[0].name if len(chosen) == 1 else f"gp4c-{kind}.zip"
     return Bundle(name, chosen)
+
+
+def kinds_in(files: tuple[str, ...]) -> dict[str, str]:
+    """The kinds of downloads that there are files for, with their words."""
+    return {kind: words for kind, words in KINDS.items() if any(_is_of(kind, f) for f in files)}
 
 
 def _is_of(kind: str, name: str) -> bool:

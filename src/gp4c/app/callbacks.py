@@ -257,7 +257,7 @@ class Tab:
         @render.ui
         def _downloads() -> ui.Tag | None:
             fitted = self._fitted()
-            return None if fitted is None else downloads(KINDS)
+            return None if fitted is None else downloads(self._session.kinds())
 
         @output(id="code")
         @render.ui

@@ -13,12 +13,14 @@ from gp4c.app.messages import Part, Progress, Send, Written
 
 if TYPE_CHECKING:
     from gp4c.analysis.type_comparison import TypeComparison
+    from gp4c.data.summaries.table import Table
     from gp4c.estimators.base import PanelEstimator
     from gp4c.reporting.fit_result import Writer
     from gp4c.reporting.page.html_report import Report
     from gp4c.reporting.page.report_page import Section
 
-REPORT, SCRIPT, COMMANDS = "report.html", "analysis.py", "commands.txt"
+REPORT, WORD = "report.html", "report.docx"
+SCRIPT, COMMANDS = "analysis.py", "commands.txt"
 
 
 @dataclass(frozen=True)
@@ -93,20 +95,26 @@ def write_files(analysis: Analysis, report: Report, page: str, folder: Path) -> 
         The report as HTML.
     folder : Path
     """
+    from gp4c.reporting.publication import table_files
+    from gp4c.reporting.publication.word_writer import has_word
+
+    formats = ("docx", "tex") if has_word() else ("tex",)
     commands = "\n".join(analysis.commands()) + "\n"
     texts = {REPORT: page, SCRIPT: analysis.script(), COMMANDS: commands}
     writers: dict[str, Writer] = {
         **{name: partial(Path.write_text, data=t, encoding="utf-8") for name, t in texts.items()},
-        **_fit_writers(report),
+        **({WORD: report.save} if has_word() else {}),
+        **_fit_writers(report, formats),
         **_comparison_writers(report),
+        **table_files(_own_tables(report), formats),
     }
     for name, write in writers.items():
         write(folder / name)
     return tuple(writers)
 
 
-def _fit_writers(report: Report) -> dict[str, Writer]:
-    """The files of ``gp4c fit --out``, which has the groups in natural order."""
+def _fit_writers(report: Report, formats: tuple[str, ...]) -> dict[str, Writer]:
+    """The files of ``gp4c fit --out --tables``, which has the groups in natural order."""
     from gp4c.data.ordering import natural_key
     from gp4c.reporting.fit_result import FitResult, FittedGroup
 
@@ -120,7 +128,17 @@ def _fit_writers(report: Report) -> dict[str, Writer]:
             for name in sorted(found.groups, key=natural_key)
         ]
     seed = report.seed or 0
-    return FitResult(fitted, by, report.level, seed, with_curves=True).writers()
+    return FitResult(fitted, by, report.level, seed, with_curves=True).writers(tables=formats)
+
+
+def _own_tables(report: Report) -> dict[str, Table]:
+    """Tables to publish of the data and the comparison; types of events have none of the data."""
+    panel, found, tables = report.panel, report.comparison, {}
+    if panel is not None and not panel.event_types:
+        tables["data"] = panel.table(report.by)
+    if found is not None:
+        tables["comparison"] = found.table(report.level)
+    return tables
 
 
 def _comparison_writers(report: Report) -> dict[str, Writer]:

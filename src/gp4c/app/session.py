@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from gp4c.app.bundles import Bundle, bundle
+from gp4c.app.bundles import Bundle, bundle, kinds_in
 from gp4c.app.choices import Analysis, Choices, Reading, Source
 from gp4c.app.fit_job import FitJob
 from gp4c.app.look_job import LookJob
@@ -81,6 +81,10 @@ class Session:
         if self.source is None or self.look is None or self.look.problems:
             return None
         return Analysis(self.source, self.look.reading, choices)
+
+    def kinds(self) -> dict[str, str]:
+        """What can be downloaded of the last result, with words for the links."""
+        return kinds_in(self._files)
 
     def bundle(self, kind: str) -> Bundle:
         """A download of the last result."""

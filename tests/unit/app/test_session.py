@@ -1,5 +1,6 @@
 """One tab: looking, fitting, stopping; in a process that can really be stopped."""
 
+import sys
 import threading
 import time
 from dataclasses import dataclass
@@ -8,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import gp4c
-from gp4c.app.choices import Choices, Reading, Source
+from gp4c.app.bundles import KINDS, kinds_in
+from gp4c.app.choices import Analysis, Choices, Reading, Source
+from gp4c.app.fit_job import write_files
 from gp4c.app.look_job import look
 from gp4c.app.messages import Failed, Look, Part, Progress, Stopped, Written
 from gp4c.app.page_words import on_the_page
@@ -163,9 +166,29 @@ def test_a_table_is_read_fitted_and_written(session, tmp_path):
     everything = session.bundle("everything")
     assert everything.name == "gp4c-everything.zip"
     assert everything.content()[:2] == b"PK"
-    parts = [f for k in ("report", "tables", "figures", "model", "script", "commands")
+    parts = [f for k in ("report", "word", "tables", "figures", "model", "script", "commands")
              for f in session.bundle(k).files]  # fmt: skip
     assert sorted(parts) == sorted(everything.files)
+    assert list(session.kinds()) == list(KINDS)
+    written_tables = {file.name for file in session.bundle("tables").files}
+    assert {"table-data.docx", "table-estimates.docx", "table-curve.tex"} <= written_tables
+    assert session.bundle("word").name == "report.docx"
+
+
+def test_what_was_not_written_is_not_offered():
+    kinds = kinds_in(("report.html", "fit.json", "curves.csv", "table-data.tex", "analysis.py"))
+    assert list(kinds) == ["report", "tables", "model", "script", "everything"]
+
+
+def test_without_python_docx_there_is_no_word_file(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "docx", None)
+    panel = gp4c.load_dataset("bladder")
+    model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
+    report = gp4c.Report({"all subjects": model}, panel)
+    names = write_files(Analysis(Source("bladder")), report, "<html>", tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
+    assert "table-data.tex" in names
+    assert [name for name in names if name.endswith(".docx")] == []
 
 
 def test_a_running_job_is_really_stopped(session):

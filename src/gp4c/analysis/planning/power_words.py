@@ -121,7 +121,7 @@ def _method(plan: PowerPlan) -> Iterator[str]:
     within = " within strata" if len(plan.design.strata) > 1 else ""
     yield (
         f"The test is the permutation test {_TESTS[plan.design.test]} that gp4c.compare uses, with "
-        f"{plan.design.n_permutations} permutations of the subjects{within} in each simulated "
+        f"{plan.design.n_permutations:,} permutations of the subjects{within} in each simulated "
         f"trial (gp4c {__version__}, seed {plan.random_state})."
     )
     if plan.chosen is None:

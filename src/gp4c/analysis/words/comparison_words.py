@@ -134,7 +134,7 @@ def _cautions(found: Comparison) -> Iterator[str]:
             assert effects is not None
             yield (
                 f"{group} says next to nothing about the effect of {effects.least_known}: a few "
-                "extreme draws would make the mean of its standardised curve, so its posterior "
+                "extreme draws would decide the mean of its standardised curve, so the posterior "
                 "median is given."
             )
     yield from _misfits(found)
@@ -226,7 +226,7 @@ def _test(found: Comparison) -> str:
     how = (
         f"all {result.n_labellings} ways to label the {whom.removeprefix('whole ')}"
         if result.exact
-        else f"{tested.n_permutations} permutations of {whom}"
+        else f"{tested.n_permutations:,} permutations of {whom}"
     )
     kind = found.test if tested.weights == "even" else f"{found.test}, {tested.weights}"
     if tested.adjustment is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -97,6 +97,15 @@ class Table:
                 f"{unknown_name(name, list(self.columns))}"
             )
         return self.columns[name]
+
+
+def is_frame(data: object) -> TypeGuard[IntoTable]:
+    """Whether :func:`table_of` can read it: a data frame of any library, or named arrays."""
+    import narwhals as nw
+
+    if isinstance(data, Table | Mapping):
+        return True
+    return isinstance(nw.from_native(data, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
 def table_of(data: IntoTable) -> Table:

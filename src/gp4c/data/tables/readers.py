@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from gp4c.data.tables.formats.content import Stream, TableFile
 from gp4c.data.tables.formats.databases import Connection, read_connection
 from gp4c.data.tables.formats.file_format import Choice, LabelColumn, read_file
-from gp4c.data.tables.frames import Table
+from gp4c.data.tables.frames import Table, is_frame, table_of
 from gp4c.data.tables.recognition import (
     Recognised,
     looks_like_visits,
@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from gp4c.data.panel import PanelCounts
+    from gp4c.data.tables.frames import IntoTable
     from gp4c.data.timeaxis import Moment, Window
 
-    #: what is read: a file, a stream, or a connection to a database
-    Readable = str | os.PathLike[str] | Stream | Connection
+    #: what is read: a file, a stream, a connection to a database, or a table in memory
+    Readable = str | os.PathLike[str] | Stream | Connection | IntoTable
 
 #: rows of a table that :func:`recognise_table` shows
 PREVIEW = 8
@@ -130,7 +131,7 @@ def read_panel(
     decimal: str | None = None,
     encoding: str | None = None,
 ) -> PanelCounts:
-    r"""Read a panel from a file of any kind, or from a database.
+    r"""Read a panel from a file of any kind, a database or a data frame.
 
     Text (CSV and its relatives), Excel and OpenDocument workbooks, data sets of SAS, SPSS and
     Stata, Parquet, Feather, JSON lines, DuckDB and SQLite are known by their content; any of them
@@ -138,8 +139,9 @@ def read_panel(
 
     Parameters
     ----------
-    source : path, file object or connection to a database
-        A connection, as Python's database interface (PEP 249) has it, needs a `query`.
+    source : path, file object, connection to a database, or dataframe
+        A connection, as Python's database interface (PEP 249) has it, needs a `query`. Data
+        frames of pandas, polars, pyarrow and others will do, and so will a dict of arrays.
     subject, start, stop, count, exposure : str, optional
         Names of the columns. Without them usual names (id, from, to, n, ...) are recognised in
         any case, and ``panel.notes`` says which were used. Several columns of counts are several
@@ -289,15 +291,19 @@ def recognise_table(source: Readable, **options: Unpack[PanelOptions]) -> TableR
 
 
 def read_table(source: Readable, label_column: LabelColumn, choice: Choice | None = None) -> Table:
-    """Read a file of any kind, or the result of a query, as a table."""
+    """Read a file of any kind, the result of a query, or a data frame as a table."""
     choice = choice or Choice()
     if isinstance(source, str | os.PathLike | Stream):
         return read_file(TableFile(source), choice, label_column)
+    if is_frame(source):
+        for name in choice.given():
+            raise PanelDataError(f"a data frame takes no {name}=...; that is for files")
+        return table_of(source)
     if isinstance(source, Connection):
         return read_connection(source, choice)
     raise PanelDataError(
-        f"read_panel takes a path, a file object or a connection to a database; found "
-        f"{type(source).__name__} (PanelCounts.from_frame takes a dataframe)"
+        f"read_panel takes a path, a file object, a connection to a database or a data frame; "
+        f"found {type(source).__name__}"
     )
 
 

@@ -143,13 +143,14 @@ def _why(found: Continuation) -> str:
     scores = found.scores
     best, *rest = sorted(scores, key=lambda way: -scores[way])
     ahead = scores[best] - max(scores[way] for way in rest)
-    told = "Of the last quarter of the window, forecast from the rest, "
+    tried = "When the last quarter of the window was forecast from the rest, "
     if ahead < np.log(3.0):
-        return told + "no way would have told clearly more: the past does not decide."
-    said = f"{_NAMES[best]} would have told most ({odds(ahead)} to the next way)"
+        return tried + "no way of going on was clearly the best: the past does not decide."
+    verdict = f"{_NAMES[best]} did best ({odds(ahead)} over the next way)"
     if best == found.way:
-        return told + said + "."
-    return told + said + f', too little to leave the model\'s own way; beyond="{best}" takes it.'
+        return tried + verdict + "."
+    small = f'not by enough to leave the model\'s own way; beyond="{best}" takes it.'
+    return f"{tried}{verdict}, but {small}"
 
 
 def _going_on(model: GaussianProcessModel, stop: Floats, beyond: str) -> str:

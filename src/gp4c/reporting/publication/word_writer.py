@@ -39,14 +39,21 @@ class WordWriter(TableWriter):
         return document_bytes(document)
 
 
-def check_word() -> None:
-    """Without python-docx one sentence says what to install."""
+def has_word() -> bool:
+    """Whether python-docx is there, without which no Word file can be written."""
     try:
         import docx  # noqa: F401
     except ImportError:
+        return False
+    return True
+
+
+def check_word() -> None:
+    """Without python-docx one sentence says what to install."""
+    if not has_word():
         raise MissingExtraError(
             "Word files need python-docx, which is not installed: pip install 'gp4c[word]'"
-        ) from None
+        )
 
 
 def new_document(title: str) -> Document:

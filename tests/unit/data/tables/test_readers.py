@@ -8,6 +8,7 @@ import io
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import gp4c
@@ -344,7 +345,28 @@ def test_files_that_are_not_there(tmp_path):
         gp4c.read_panel(tmp_path)
     with pytest.raises(PanelDataError, match="cannot be read"):
         gp4c.read_panel("a\0b")
-    with pytest.raises(PanelDataError, match="a connection to a database; found DataFrame"):
+    with pytest.raises(PanelDataError, match="to a database or a data frame; found int"):
+        gp4c.read_panel(3)
+
+
+def test_a_data_frame_is_read_as_its_file_is():
+    """With the same columns recognised, in every library and in any order of rows."""
+    frame = pd.read_csv(io.StringIO(TEXT))
+    expected = gp4c.read_panel(io.StringIO(TEXT))
+    for data in (frame, frame[::-1], pl.from_pandas(frame), pl.from_pandas(frame).lazy(),
+                 frame.to_dict("list")):  # fmt: skip
+        panel = gp4c.read_panel(data)
+        assert panel == expected
+        assert panel.notes == expected.notes
+    visits = pd.DataFrame({"id": [1, 1], "date": ["2024-01-31", "2024-03-01"], "n": [0, 2]})
+    assert gp4c.read_panel(visits).window == (0.0, 30.0)
+    assert gp4c.read_panel(visits.rename(columns={"n": "seen"}), count="seen").n_events == 2
+
+
+def test_a_data_frame_has_no_sheet_and_may_be_empty():
+    with pytest.raises(PanelDataError, match=r"a data frame takes no sheet=\.\.\."):
+        gp4c.read_panel(pd.DataFrame({"id": [1]}), sheet="a")
+    with pytest.raises(PanelDataError, match="the table is empty"):
         gp4c.read_panel(pd.DataFrame())
 
 

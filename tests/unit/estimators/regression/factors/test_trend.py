@@ -92,14 +92,14 @@ def test_the_default_way_is_said(model):
     own = model.forecast(60, 72, subjects="all", beyond="trend")
     assert scores["trend"] > max(scores.values()) - 3.0
     assert found.mean == own.mean
-    assert "Of the last quarter of the window" in found.note
-    assert "Of the last quarter" not in own.note
+    assert "When the last quarter of the window was forecast" in found.note
+    assert "last quarter" not in own.note
 
 
 @pytest.mark.parametrize(
     ("scores", "way", "words"),
     [
-        ({"prior": -9.0, "hold": -1.0, "trend": -5.0}, "hold", "a held rate would have told most"),
+        ({"prior": -9.0, "hold": -1.0, "trend": -5.0}, "hold", "a held rate did best"),
         ({"prior": -9.0, "hold": -1.0, "trend": -3.0}, "trend", 'beyond="hold" takes it'),
         ({"prior": -9.0, "hold": -1.0, "trend": -1.5}, "trend", "the past does not decide"),
     ],
