@@ -97,11 +97,23 @@ def study(seed: int) -> dict[str, float | bool]:
         "amplitude": low[0] < AMPLITUDE < low[1], "size": float(np.average(size, weights=weights)),
         "phase": high[0] < 0 < high[1],
         "forecast": ahead.interval[0] <= later <= ahead.interval[1],
+        "randomised": _share_held(ahead.probability(later - 1), ahead.probability(later)),
         "predicted": float(ahead.mean), "later": later,
         "alone": model.trend_alone_, "beyond": model.continuation().way,
         "error": float((later - ahead.mean) / np.std(ahead.draws)),
         "effective": float(model.effective_draws_),
     }  # fmt: skip
+
+
+def _share_held(below: float, at_most: float, level: float = 0.9) -> float:
+    """Probability that the randomised PIT, uniform from `below` to `at_most`, is in the middle.
+
+    An interval of counts holds more than its level, since its ends are whole numbers; this share
+    has the level as its mean if the forecast is right (Czado, Gneiting and Held 2009).
+    """
+    low, high = (1 - level) / 2, (1 + level) / 2
+    inside = min(at_most, high) - max(below, low)
+    return float(max(inside, 0) / (at_most - below)) if at_most > below else 0.0
 
 
 def _quantiles(values: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
@@ -136,7 +148,7 @@ def summary(found: pd.DataFrame) -> dict[str, float]:
     """Shares of intervals that hold, and the bias of estimates and forecasts."""
     return {
         "fleets": len(found),
-        **{name: float(found[name].mean()) for name in LEAST},
+        **{name: float(found[name].mean()) for name in [*LEAST, "randomised"]},
         "growth": float(found["growth"].mean()), "size": float(found["size"].mean()),
         "alone": float(found["alone"].mean()), "spread": float((found["error"] ** 2).mean()),
         "bias of forecasts": float(found["predicted"].sum() / found["later"].sum() - 1),

@@ -291,11 +291,16 @@ def _store_hyper(model: GaussianProcessModel, draws: CurveDraws) -> None:
     length = draws.window[1] - draws.window[0]
     half = np.array([0.5])
     each = np.stack([np.log(draws.length_scale), draws.variance, draws.prior_mean])
-    some = np.full(draws.size, True) if draws.steady.all() else ~draws.steady
+    some = varying(draws)
     log_scale, variance, mean = weighted_quantiles(each[:, some], draws.weights[some], half)[0]
     model.length_scale_ = float(np.exp(log_scale) * length)
     model.variance_ = float(variance * draws.scale)
     model.mean_ = float(mean * np.sqrt(draws.scale))
+
+
+def varying(draws: CurveDraws) -> NDArray[np.bool_]:
+    """Which curves vary beside a trend; all of them, where none does. Others have no scale."""
+    return np.full(draws.size, True) if draws.steady.all() else ~draws.steady
 
 
 def _medians(params: Floats, weights: Floats) -> Floats:

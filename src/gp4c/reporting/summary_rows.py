@@ -17,7 +17,7 @@ from gp4c.reporting.fit_rows import check_rows, fit_rows, is_variational
 from gp4c.reporting.page.classes.class_rows import class_rows
 from gp4c.reporting.row import Row
 from gp4c.reporting.rows.law_rows import law_rows, length_scale_range
-from gp4c.reporting.words import duration, estimate, number, per, percent, point, when
+from gp4c.reporting.words import duration, estimate, number, per, percent, when, window_span
 
 #: times at which a band is looked at where no curve was evaluated
 _FEW_POINTS = 51
@@ -57,12 +57,7 @@ def _data_rows(model: PanelEstimator) -> Iterator[Row]:
     elif at_risk is not None:
         yield Row(section, "time at risk", duration(at_risk, unit, 4), float(at_risk))
     low, high = model.window_
-    times = f"{point(low, 4)} to {point(high, 4)}"
-    first, last = (TimeAxis.of(model).date(time) for time in (low, high))
-    if first is None:
-        text = f"{times} {unit or '(unit of time not stated)'}"
-    else:
-        text = f"{first} to {last} ({unit} {times})"
+    text = window_span(low, high, TimeAxis.of(model))
     yield Row(section, "window", text, low=low, high=high)
 
 
@@ -218,7 +213,8 @@ def _length_scale_row(
             f"{per(unit, model.usage_)} lies in the {percent(level)} band at all times"
         )
         return Row(section, "length scale", text, value, low, high)
-    text = f"the rate varies on a scale of about {duration(value, unit)}"
+    how = "deviates from its trend" if model.has_trend else "varies"
+    text = f"the rate {how} on a scale of about {duration(value, unit)}"
     if low is not None and high is not None and high > 1.2 * low:
         text += f" (80% interval {number(low, 2)} to {number(high, 2)})"
     return Row(section, "length scale", text, value, low, high)

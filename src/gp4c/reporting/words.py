@@ -60,6 +60,15 @@ def span(start: float, stop: float, axis: TimeAxis) -> str:
     return f"{axis.date(start) or point(start)} to {when(stop, axis)}"
 
 
+def window_span(start: float, stop: float, axis: TimeAxis) -> str:
+    """Write an observation window: dates first, with the times that they stand for."""
+    times, unit = f"{point(start, 4)} to {point(stop, 4)}", axis.unit
+    first, last = axis.date(start), axis.date(stop)
+    if first is None or last is None:
+        return f"{times} {unit or '(unit of time not stated)'}"
+    return f"{first} to {last} ({unit} {times})"
+
+
 def percent(level: float) -> str:
     """Write a level: ``95%``, ``99.5%``."""
     return f"{100 * level:.4g}%"

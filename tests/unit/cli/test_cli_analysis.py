@@ -250,7 +250,7 @@ def test_times_may_be_dates_where_the_data_had_dates(dated, workplace):
     assert run("report dated.json --forecast-to 2024-05-10 --out r").exit_code == 0
     page = (workplace / "r" / "report.html").read_text()
     assert "2024-04-10 to 2024-05-10" in page
-    assert "0 to 100 days (2024-01-01 to 2024-04-10)" in page
+    assert "; 2024-01-01 to 2024-04-10 (days 0 to 100)" in page
     assert '"xlabel":"date"' in page
     assert "days since" not in page.split('id="data"')[0]
     assert "2024-01-01 to 2024-04-10 (days 0 to 100)" in words(str(dated.summary()))

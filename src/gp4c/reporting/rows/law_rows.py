@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.engine_fit import varying
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.quantiles import weighted_quantiles
@@ -64,11 +65,15 @@ def frailty_words(shape: float) -> str:
 
 
 def length_scale_range(model: PanelEstimator, level: float = 0.8) -> tuple[float, float] | None:
-    """Middle of the posterior of the length scale; None where it is a point estimate."""
+    """Middle of the posterior of the length scale; None where it is a point estimate.
+
+    Of the curves that vary, as `length_scale_` is.
+    """
     posterior = _draws(model)
     if posterior is None or len(posterior.groups) < 2:
         return None
-    ends = _middle(np.log(posterior.length_scale), posterior, level)
+    some = varying(posterior)
+    ends = _middle(np.log(posterior.length_scale[some]), posterior.weights[some], level)
     low, high = np.exp(ends) * (model.window_[1] - model.window_[0])
     return float(low), float(high)
 
@@ -79,7 +84,7 @@ def frailty_range(model: PanelEstimator, level: float) -> tuple[float, float] | 
     if posterior is None or not effect.parameters:
         return None
     psi = posterior.params[: len(effect.parameters)]
-    return _middle(np.asarray(effect.variance(psi)), posterior, level)
+    return _middle(np.asarray(effect.variance(psi)), posterior.weights, level)
 
 
 def dispersion_range(model: PanelEstimator, level: float) -> tuple[float, float] | None:
@@ -88,7 +93,7 @@ def dispersion_range(model: PanelEstimator, level: float) -> tuple[float, float]
     if posterior is None or not law.parameters:
         return None
     theta = posterior.params[-len(law.parameters) :]
-    return _middle(law.dispersion(theta), posterior, level)
+    return _middle(law.dispersion(theta), posterior.weights, level)
 
 
 def _draws(model: PanelEstimator) -> CurveDraws | None:
@@ -96,8 +101,8 @@ def _draws(model: PanelEstimator) -> CurveDraws | None:
     return posterior if isinstance(posterior, CurveDraws) else None
 
 
-def _middle(values: Floats, posterior: CurveDraws, level: float) -> tuple[float, float]:
+def _middle(values: Floats, weights: Floats, level: float) -> tuple[float, float]:
     """Equal-tailed interval of a quantity with a value in each draw."""
     tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    low, high = weighted_quantiles(values[None], posterior.weights, tails)[:, 0]
+    low, high = weighted_quantiles(values[None], weights, tails)[:, 0]
     return float(low), float(high)

@@ -48,7 +48,7 @@ from gp4c.reporting.page.sections.group_parts import (
     whose,
 )
 from gp4c.reporting.summary import summarise
-from gp4c.reporting.words import estimate, moment, number, per, percent, point, when
+from gp4c.reporting.words import estimate, number, per, percent, point, when, window_span
 
 if TYPE_CHECKING:
     from gp4c.reporting.page.html_report import Report
@@ -57,12 +57,9 @@ if TYPE_CHECKING:
 def page_header(report: Report) -> str:
     """HTML under the title: sizes of the data, and a card for each group."""
     axis, (start, end) = TimeAxis.of(report.first), report.first.window_
-    span = f"{point(start)} to {moment(end, axis.unit)}"
-    if axis.has_dates:
-        span += f" ({_window_words(start, end, axis)})"
-    n, lead = _sizes(report), span
+    n, lead = _sizes(report), window_span(start, end, axis)
     if n:
-        lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {span}"
+        lead = f"{n[0]:,} subjects, {n[1]:,} intervals, {n[2]:,} events; {lead}"
     exposed = escape(at_exposure(report.first))
     cards = list(ratio_cards(report.single, report.level))
     standardised = f", {STANDARDISED}" if is_adjusted(report.single) else ""
