@@ -44,9 +44,12 @@ KINDS: dict[str, dict[str, Any]] = {
     "frailty 0.5": {"frailty": 0.5},
     "frailty 2": {"frailty": 2.0},
     "frailty 0.5 and bursts": {"frailty": 0.5, "bursts": PHI},
+    "frailty 0.5 and bursts, drop-out in both arms": {
+        "frailty": 0.5, "bursts": PHI, "dropout": (0.03, 0.03),
+    },
     "frailty 0.5, drop-out in one arm": {"frailty": 0.5, "dropout": (0.0, 0.04)},
     "frailty 0.5, four times the visits in one arm": {"frailty": 0.5, "visits": (3, 12)},
-}
+}  # fmt: skip
 #: rate ratio with which power is asked for
 RATIO = 0.6
 

@@ -11,6 +11,10 @@ Nothing but the labels changes under permutation, so no refit is needed, and the
 within their strata and blocks, follow-up and visits included, the test is exact for every sample
 size. If follow-up or visits differ between groups, U still has mean zero and the studentised
 statistic is asymptotically free of nuisance, so the level holds approximately.
+
+Two groups, or a trend, can differ in two directions. Each has its own tail, and a labelling is as
+extreme as the smaller of its two tails: groups of different sizes have tails of different lengths,
+so that one limit for both would favour one direction.
 """
 
 from __future__ import annotations
@@ -69,7 +73,7 @@ class PermutationTest:
     Attributes
     ----------
     statistic : float
-        Of the test; for "any" the smallest p-value of its parts as a normal deviate.
+        Of the test, Uᵀ V⁺ U; for "any" the smallest p-value of its parts as a normal deviate.
     p_value : float
     exact : bool
         Whether all labellings were taken.
@@ -102,6 +106,8 @@ class LabelledStatistics:
     permuted : (J, P)
         Random labellings begin with that given.
     parts : tuple of str
+    signed : tuple of bool
+        Which of the parts have a direction, and with it two tails.
     exact : bool
         Whether all labellings were taken.
     table : (C, G)
@@ -111,6 +117,7 @@ class LabelledStatistics:
     observed: Floats
     permuted: Floats
     parts: tuple[str, ...]
+    signed: tuple[bool, ...]
     exact: bool
     table: NDArray[np.integer] = field(repr=False)
 
@@ -119,26 +126,26 @@ class LabelledStatistics:
         from scipy.special import ndtri
 
         each = self._shares()
+        p_value = float(_joint(each)[-1])
         if len(self.parts) == 1:
-            return PermutationTest(float(self.observed[0]), float(each[0]), self.exact, self.table)
-        by_name = dict(zip(self.parts, each.tolist(), strict=True))
-        deviate = float(-ndtri(each.min() / 2))
-        return PermutationTest(deviate, self.p_values()[0], self.exact, self.table, by_name)
+            size = abs(float(self.observed[0]))
+            return PermutationTest(size, p_value, self.exact, self.table)
+        by_name = dict(zip(self.parts, each[:, -1].tolist(), strict=True))
+        deviate = float(-ndtri(each[:, -1].min() / 2))
+        return PermutationTest(deviate, p_value, self.exact, self.table, by_name)
 
     def p_values(self) -> tuple[float, Floats]:
         """p-value of the labelling given, and of each of the permuted ones, (P,)."""
-        each = self._shares()[:, None]
-        every = np.array([_tails(row, row) for row in self.permuted])
-        if len(self.parts) == 1:
-            return float(each[0, 0]), every[0]
-        places = _places(np.concatenate([every, each], axis=1))
-        shares = _tails(places[:-1], places)
+        shares = _joint(self._shares())
         return float(shares[-1]), shares[:-1]
 
     def _shares(self) -> Floats:
-        """p-value of each part by itself."""
-        pairs = zip(self.permuted, self.observed, strict=True)
-        return np.array([_tails(row, one[None])[0] for row, one in pairs])
+        """p-values of each part by itself, (J, P + 1); the last is of the labelling given."""
+        both = np.concatenate([self.permuted, self.observed[:, None]], axis=1)
+        return np.array([
+            _either_tail(row) if signed else _tails(row[:-1], row)
+            for row, signed in zip(both, self.signed, strict=True)
+        ])  # fmt: skip
 
 
 def combined_test(each: Sequence[LabelledStatistics]) -> PermutationTest:
@@ -164,7 +171,7 @@ def statistics(
     trend: Floats | None = None,
     at_least_poisson: bool = False,
 ) -> Floats:
-    """Statistics of several labellings, (P,).
+    """Statistics of several labellings, (P,), with the sign of U where U is one number.
 
     Parameters
     ----------
@@ -212,9 +219,9 @@ def permutation_test(
 ) -> PermutationTest:
     """Permute labels within strata and blocks, and compare the statistic of those given.
 
-    All labellings are taken if they are few: the share that reaches the statistic is p. Else
-    (1 + #{permuted ≥ observed}) / (1 + n_permutations), which is valid for any number of
-    permutations. They run where ``joblib.parallel_config`` says: in this process, or on a
+    All labellings are taken if they are few: the share that is as extreme is p. Else
+    (1 + #{permuted as extreme as observed}) / (1 + n_permutations), which is valid for any number
+    of permutations. They run where ``joblib.parallel_config`` says: in this process, or on a
     cluster.
 
     Parameters
@@ -270,7 +277,27 @@ def permuted_statistics(
     permuted = _permuted(of, groups, cells, n, rng)
     if not exact:
         permuted = np.concatenate([observed[:, None], permuted], axis=1)
-    return LabelledStatistics(observed, permuted, parts, exact, table)
+    one = number == 2 or kind == "trend"
+    signed = tuple(one and part != "curve" for part in parts)
+    return LabelledStatistics(observed, permuted, parts, signed, exact, table)
+
+
+def _joint(p_values: Floats) -> Floats:
+    """Shares of all labellings but the last that come as early as each, by p-values (J, P + 1)."""
+    if len(p_values) == 1:
+        return np.asarray(p_values[0])
+    places = _places(p_values)
+    return _tails(places[:-1], places)
+
+
+def _either_tail(values: Floats) -> Floats:
+    """p-values of all values, as shares of all but the last: by the smaller of their two tails.
+
+    Where the smaller tails are equal, the share that is as far from 0 decides.
+    """
+    known = values[:-1]
+    smaller = np.minimum(_tails(known, values), _tails(-known, -values))
+    return _joint(np.array([smaller, _tails(np.abs(known), np.abs(values))]))
 
 
 def _places(p_values: Floats) -> Floats:
@@ -320,4 +347,6 @@ def _permuted(
 def _tails(values: Floats, at: Floats) -> Floats:
     """Share of the values that reach each of `at`, but for rounding."""
     ordered = np.sort(values)
-    return np.asarray((len(values) - np.searchsorted(ordered, at * (1 - 1e-9))) / len(values))
+    return np.asarray(
+        (len(values) - np.searchsorted(ordered, at - 1e-9 * np.abs(at))) / len(values)
+    )

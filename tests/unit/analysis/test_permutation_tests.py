@@ -41,8 +41,18 @@ def test_few_labellings_are_all_taken(kind):
     assert found.exact
     assert found.n_labellings == 210
     observed = statistics(scores, groups[None], kind)[0]
-    assert found.p_value == np.mean(values >= observed * (1 - 1e-9))
-    assert found.statistic == observed
+    assert found.statistic == abs(observed)
+    if kind == "curve":  # has no direction
+        assert found.p_value == np.mean(values >= observed * (1 - 1e-9))
+        return
+
+    def extreme(one):
+        """The smaller of two tails; the distance from 0 where two labellings share it."""
+        near = 1e-9 * abs(one)
+        tail = min(np.mean(values >= one - near), np.mean(values <= one + near))
+        return round(tail, 9), -round(abs(one), 9)
+
+    assert found.p_value == np.mean([extreme(one) <= extreme(observed) for one in values])
 
 
 @pytest.mark.parametrize("kind", ["level", "curve", "any"])
@@ -82,7 +92,7 @@ def test_the_next_smallest_p_value_decides_where_the_smallest_are_equal():
     values = np.random.default_rng(4).exponential(size=(3, 20))
     values[:, 7] = values[:, 3]  # one labelling like another
     labelled = LabelledStatistics(
-        values[:, 3], values, ("level", "early", "late"), True, np.array([[3, 3]])
+        values[:, 3], values, ("level", "early", "late"), (False,) * 3, True, np.array([[3, 3]])
     )
     _, found = labelled.p_values()
     each = [tuple(sorted(np.mean(values >= one[:, None], axis=1))) for one in values.T]
@@ -90,6 +100,21 @@ def test_the_next_smallest_p_value_decides_where_the_smallest_are_equal():
     assert labelled.test().p_value == found[3] == found[7]
     assert len(np.unique(found)) == 19  # the smallest alone has only a few values
     assert len({mine[0] for mine in each}) < 12
+
+
+def test_both_directions_have_the_same_chance_however_unequal_the_groups():
+    # twice as many in one group, counts with a long tail: the statistic has a long tail on one side
+    n, law = 30, np.random.default_rng(3)
+    groups = np.repeat([0, 1], [10, 20])
+    found = {1: 0, -1: 0}
+    n_trials = 400
+    for _ in range(n_trials):
+        count = law.poisson(4.0 * law.gamma(1.0, 1.0, n)).astype(float)
+        scores = subject_scores(np.zeros(n), np.ones(n), count, np.ones(n), np.arange(n), n)
+        if permutation_test(scores, groups, n_permutations=199, rng=law).p_value <= 0.1:
+            found[int(np.sign(count[:10].mean() - count[10:].mean()))] += 1
+    for each in found.values():  # 5% each, within three binomial errors
+        assert abs(each / n_trials - 0.05) < 3 * np.sqrt(0.05 * 0.95 / n_trials)
 
 
 def test_p_values_are_never_zero_and_depend_on_the_seed_alone():

@@ -16,7 +16,9 @@ QUICK = gp4c.GP4C(effect=None, bursts=False)
 
 def labelled(values, chosen, parts=("level",)):
     """Statistics (J, P) of all labellings, one of which was given."""
-    return LabelledStatistics(values[:, chosen], values, parts, True, np.array([[3, 3]]))
+    return LabelledStatistics(
+        values[:, chosen], values, parts, (False,) * len(parts), True, np.array([[3, 3]])
+    )
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,10 @@ The residual of subject k in bin b is
 .. math::  M_{kb} = \text{events expected in the bin given the counts} - e_k \rho_b |b| ,
 
 with ρ the pooled rate of the subject's stratum, constant on bins (EM for the unseen event times).
-It has mean zero whatever the follow-up and however overdispersed the counts are. Subjects have the
-weights c_k = 1 / (1 + v R_k): of those who were watched long, v tells how alike their events are.
+It has mean zero whatever the follow-up and however overdispersed the counts are. A count of R
+expected events has the variance (1 + φ) R + v R², φ of bursts and v between subjects, so that the
+best weights of subjects are c_k = 1 / (1 + φ + v R_k) (``docs/maths_comparison.md``). Bursts make
+the counts of one subject scatter, v the totals of all: each is estimated where it shows.
 """
 
 from __future__ import annotations
@@ -26,6 +28,26 @@ MAX_BINS, EVENTS_PER_BIN = 10, 10
 
 
 @dataclass(frozen=True)
+class CountMoments:
+    """The variance (1 + φ) R + v R² of a subject's count with R expected events.
+
+    Attributes
+    ----------
+    dispersion : float
+        1 + φ.
+    frailty_variance : float
+        v.
+    """
+
+    dispersion: float = 1.0
+    frailty_variance: float = 0.0
+
+    def weights(self, expected: Floats) -> Floats:
+        """R / Var, the weights of the best estimating equation."""
+        return np.asarray(1.0 / (self.dispersion + self.frailty_variance * expected))
+
+
+@dataclass(frozen=True)
 class SubjectScores:
     """Residuals of subjects in time bins under the pooled rates of their strata.
 
@@ -40,13 +62,13 @@ class SubjectScores:
         c_k M_kb, and c_k times the subject's exposed time in the bin.
     so_far, expected_so_far : (K, B)
         Events minus those expected until the end of the bin, and those expected, of the subjects
-        watched there; weighted by 1 / (1 + v · expected so far).
+        watched there; weighted by 1 / (1 + φ + v · expected so far).
     watched : (K, B)
         Time that subjects were watched in the bins.
     poisson : (K, B)
         Variance that the residuals would have if counts were Poisson: the least there is.
-    frailty_variance : float
-        Moment estimate v behind the weights c_k = 1 / (1 + v R_k).
+    law : CountMoments
+        Behind the weights c_k.
     covariates : CovariateScores, optional
         Of an adjusted comparison, whose exposures have exp(βᵀz) in them.
     """
@@ -60,7 +82,7 @@ class SubjectScores:
     expected_so_far: Floats
     watched: Floats
     poisson: Floats
-    frailty_variance: float
+    law: CountMoments
     covariates: CovariateScores | None = None
 
     def time_weights(self, when: str) -> Floats:
@@ -104,13 +126,12 @@ def subject_scores(
     overlap = np.maximum(overlap, 0.0)
     at_risk = exposure[:, None] * overlap
     weights: Floats = np.ones(n_subjects)
-    totals = np.bincount(subject, count, n_subjects).astype(np.float64)
-    variance, null = 0.0, None
+    law, null = CountMoments(), None
     for _ in range(2):  # weights need a rate, the final rate needs the weights
         null = fit_null(at_risk, count, weights[subject], strata[subject], z, null)
-        expected = np.bincount(subject, null.mass.sum(axis=1), n_subjects).astype(np.float64)
-        variance = frailty_variance(totals, expected)
-        weights = 1.0 / (1.0 + variance * expected)
+        mean = null.mass.sum(axis=1)
+        law = count_moments(count, mean, subject, n_subjects)
+        weights = law.weights(np.bincount(subject, mean, n_subjects))
     null = fit_null(at_risk, count, weights[subject], strata[subject], z, null)
     total = null.mass.sum(axis=1)
     ratio = np.divide(count, total, out=np.ones_like(total), where=total > 0)
@@ -118,14 +139,14 @@ def subject_scores(
     watched = _by_subject(overlap, subject, n_subjects)
     expected_in_bins = _by_subject(null.mass, subject, n_subjects)
     seen = np.minimum(watched / np.diff(edges), 1.0)
-    so_far, expected_so_far = _so_far(residual, expected_in_bins, seen, strata, variance)
+    so_far, expected_so_far = _so_far(residual, expected_in_bins, seen, strata, law)
     if z.shape[1]:
         at_risk = at_risk * np.exp(z @ null.beta)[:, None]
     found = SubjectScores(
         edges, strata, null.rate, weights[:, None] * residual,
         weights[:, None] * _by_subject(at_risk, subject, n_subjects),
         so_far, expected_so_far, watched,
-        weights[:, None] ** 2 * expected_in_bins, variance,
+        weights[:, None] ** 2 * expected_in_bins, law,
     )  # fmt: skip
     if not z.shape[1]:
         return found
@@ -170,7 +191,7 @@ def _slope_so_far(slope: Floats, expected: Floats, scores: SubjectScores) -> Flo
 
 
 def _so_far(
-    residual: Floats, expected: Floats, seen: Floats, strata: Indices, variance: float
+    residual: Floats, expected: Floats, seen: Floats, strata: Indices, law: CountMoments
 ) -> tuple[Floats, Floats]:
     """Residuals of the number of events so far, which sum to zero in a stratum at any time.
 
@@ -182,7 +203,7 @@ def _so_far(
         Share of the bin in which the subject was watched.
     """
     mean = np.cumsum(expected, axis=1)
-    weight = seen / (1.0 + variance * mean)
+    weight = seen * law.weights(mean)
     mean, events = weight * mean, weight * (mean + np.cumsum(residual, axis=1))
     shape = (int(strata.max()) + 1, residual.shape[1])
     sums = np.zeros((2, *shape))
@@ -207,11 +228,28 @@ def time_bins(start: Floats, stop: Floats, count: Floats) -> Floats:
     return np.unique(np.concatenate([points[:1], inner, points[-1:]]))
 
 
-def frailty_variance(totals: Floats, expected: Floats) -> float:
-    """Moment estimate of Var υ: Σ((m − R)² − R) / Σ R², not below 0."""
-    spread = float(((totals - expected) ** 2 - expected).sum())
+def count_moments(count: Floats, mean: Floats, subject: Indices, n_subjects: int) -> CountMoments:
+    """Moment estimates of 1 + φ, not below 1, and of v, not below 0.
+
+    Given its effect υ, a subject's count m_j departs from its share π_j of the subject's total m
+    with the variance (1 + φ) υ R π_j (1 − π_j), whatever the law of υ. So with both sums over all
+    rows 1 + φ is Σ (m_j − π_j m)² / Σ π_j (1 − π_j) m. The totals give v, as
+    Σ ((m − R)² − (1 + φ) R) / Σ R².
+
+    Parameters
+    ----------
+    count, mean, subject : (N,)
+        Of the rows; `mean` under the pooled rate.
+    """
+    total = np.bincount(subject, count, n_subjects).astype(np.float64)
+    expected = np.bincount(subject, mean, n_subjects).astype(np.float64)
+    share = np.divide(mean, expected[subject], out=np.zeros_like(mean), where=mean > 0)
+    scatter = float(((count - share * total[subject]) ** 2).sum())
+    plain = float((share * (1.0 - share) * total[subject]).sum())
+    dispersion = max(scatter / plain, 1.0) if plain > 0 else 1.0
+    spread = float(((total - expected) ** 2 - dispersion * expected).sum())
     size = float((expected**2).sum())
-    return max(spread / size, 0.0) if size > 0 else 0.0
+    return CountMoments(dispersion, max(spread / size, 0.0) if size > 0 else 0.0)
 
 
 def _by_subject(rows: Floats, subject: Indices, n_subjects: int) -> Floats:

@@ -8,8 +8,9 @@ one stratum has the score
            \bar z_{gb} = \sum_{k \in g} E_{kb} \Big/ \sum_k E_{kb} .
 
 Scores and their covariances :math:`V_{gh} = \sum_k \psi_{kg} \psi_{kh}` add up over strata; the
-statistic is Uᵀ V⁺ U. Multiplied out, everything is a product of the matrix of memberships with
-few columns, so that ten thousand labellings take milliseconds.
+statistic is Uᵀ V⁺ U, with the sign of U where that is one number. Multiplied out, everything is a
+product of the matrix of memberships with few columns, so that ten thousand labellings take
+milliseconds.
 
 Adjusted for covariates, ψ_kg loses Γ_gᵀ s_k (:mod:`gp4c.analysis.groups.null_regression`), where
 Γ_g is a sum over the members of the group too.
@@ -68,7 +69,7 @@ def score_statistics(
     least: Floats | None = None,
     taken: Taken | None = None,
 ) -> Floats:
-    """Uᵀ V⁺ U of each labelling, (P,).
+    """Uᵀ V⁺ U of each labelling, (P,); with the sign of U if it is one number.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def score_statistics(
     labels : (P, K)
         Groups 0 … G − 1; the last is left out, as the scores of all groups sum to zero.
     trend : (G,), optional
-        Scores x of the groups: the statistic of Σ_g x_g U_g alone, (xᵀU)² / xᵀVx.
+        Scores x of the groups: the statistic of Σ_g x_g U_g alone, (xᵀU)² / xᵀVx, signed.
     least : (K, B), optional
         Variances of the residuals, such as Poisson's, below which xᵀVx does not fall.
     taken : Taken, optional
@@ -85,13 +86,16 @@ def score_statistics(
     total, covariance = score_moments(residual, exposure, weights, strata, labels, n_groups, taken)
     size = (np.abs(residual * weights).sum(axis=1) ** 2).sum()
     if trend is None:
-        return _form(total, covariance, np.asarray(size))
+        form = _form(total, covariance, np.asarray(size))
+        return form if n_groups > 2 else np.copysign(form, total[:, 0])
     x = (trend[:-1] - trend[-1]) / np.ptp(trend)
     variance = covariance @ x @ x
     if least is not None:
         each = _column_covariance(least * weights**2, exposure, strata, labels, n_groups)
         variance = np.maximum(variance, each.sum(axis=1) @ x @ x)
-    return _form((total @ x)[:, None], variance[:, None, None], np.asarray(size))
+    along = total @ x
+    form = _form(along[:, None], variance[:, None, None], np.asarray(size))
+    return np.copysign(form, along)
 
 
 def score_moments(

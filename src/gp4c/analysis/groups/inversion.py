@@ -94,7 +94,7 @@ class ShiftedTest:
             at.residual, at.exposure, weights, at.strata, self.groups[None], len(self.direction),
             self.direction, at.poisson, taken_out(at, weights),
         )  # fmt: skip
-        return float(found[0])
+        return abs(float(found[0]))
 
     def estimate(self) -> float:
         """The δ at which the score is zero; ±∞ where no δ is large enough, NaN without events."""

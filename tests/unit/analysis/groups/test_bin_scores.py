@@ -7,7 +7,8 @@ from scipy import stats
 
 from classical_panels import random_panel
 from gp4c.analysis.groups.bin_scores import (
-    frailty_variance,
+    CountMoments,
+    count_moments,
     subject_scores,
     time_bins,
 )
@@ -93,7 +94,7 @@ def test_numbers_so_far_are_those_of_the_mean_function_by_hand():
     scores = subject_scores(start, stop, count, np.ones(3 * n), subject, n)
     last = scores.so_far[:, -1]
     totals = count.reshape(n, 3).sum(axis=1)
-    weight = 1 / (1 + scores.frailty_variance * totals.mean())
+    weight = 1 / (scores.law.dispersion + scores.law.frailty_variance * totals.mean())
     assert_allclose(last, weight * (totals - totals.mean()), rtol=1e-3, atol=1e-3)
     assert_allclose(scores.watched.sum(axis=1), 3.0)
 
@@ -120,12 +121,30 @@ def test_a_stratum_has_the_rate_of_its_own_subjects():
 
 
 @pytest.mark.parametrize("variance", [0.0, 0.8])
-def test_the_frailty_variance_is_estimated_by_moments(variance, rng):
-    expected = rng.uniform(1, 8, 40_000)
-    effect = rng.gamma(1 / variance, variance, 40_000) if variance else np.ones(40_000)
-    found = frailty_variance(rng.poisson(effect * expected).astype(float), expected)
-    assert found == pytest.approx(variance, abs=0.04)
-    assert frailty_variance(np.zeros(3), np.zeros(3)) == 0.0
+@pytest.mark.parametrize("phi", [0.0, 2.0])
+def test_bursts_and_frailty_are_told_apart_by_moments(variance, phi, rng):
+    n, n_rows = 20_000, 4
+    effect = rng.gamma(1 / variance, variance, n) if variance else np.ones(n)
+    mean = rng.uniform(0.5, 3.0, (n, n_rows))
+    rate = effect[:, None] * mean
+    if phi:
+        rate = rng.gamma(rate / phi, phi)  # negative binomial counts, 1 + φ times their mean
+    count, subject = rng.poisson(rate).astype(float), np.repeat(np.arange(n), n_rows)
+    found = count_moments(count.ravel(), mean.ravel(), subject, n)
+    assert found.dispersion == pytest.approx(1 + phi, abs=0.06)
+    assert found.frailty_variance == pytest.approx(variance, abs=0.05)
+    # what they stand for: the variance of a subject's total, in eight classes of its mean
+    total, expected = count.sum(axis=1), mean.sum(axis=1)
+    for some in np.array_split(np.argsort(expected), 8):
+        law = expected[some].mean() / found.weights(expected[some]).mean()
+        assert ((total - expected)[some] ** 2).mean() == pytest.approx(law, rel=0.12)
+
+
+def test_moments_of_subjects_seen_once_or_without_events():
+    once = count_moments(np.array([3.0, 0.0]), np.array([1.0, 2.0]), np.arange(2), 2)
+    assert once.dispersion == 1.0
+    assert_allclose(once.frailty_variance, ((3 - 1) ** 2 + (0 - 2) ** 2 - 3) / 5)
+    assert count_moments(np.zeros(3), np.zeros(3), np.array([0, 0, 1]), 2) == CountMoments(1.0, 0.0)
 
 
 def test_without_events_nobody_differs():

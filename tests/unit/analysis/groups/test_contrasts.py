@@ -38,9 +38,10 @@ def test_the_statistic_is_a_quadratic_form_of_influences(n_groups, n_strata):
     for labelling, value, directed in zip(labels, found, along, strict=True):
         psi = influences(residual, exposure, weights, strata, labelling, n_groups)
         total = psi.sum(axis=0)
-        assert_allclose(value, total @ np.linalg.pinv(psi.T @ psi) @ total, rtol=1e-8)
+        sign = np.sign(total[0]) if n_groups == 2 else 1.0
+        assert_allclose(value, sign * total @ np.linalg.pinv(psi.T @ psi) @ total, rtol=1e-8)
         one = psi @ trend
-        assert_allclose(directed, one.sum() ** 2 / (one**2).sum(), rtol=1e-8)
+        assert_allclose(directed, np.sign(one.sum()) * one.sum() ** 2 / (one**2).sum(), rtol=1e-8)
 
 
 @pytest.mark.parametrize(("n_groups", "n_strata"), [(2, 1), (3, 2)])
@@ -59,7 +60,7 @@ def test_the_variance_does_not_fall_below_the_least(n_groups, n_strata):
                 for b in range(3)
             )  # fmt: skip
             expected = one.sum() ** 2 / max((one**2).sum(), variance)
-            assert_allclose(value, expected, rtol=1e-8)
+            assert_allclose(value, np.sign(one.sum()) * expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize(("n_groups", "n_strata"), [(2, 1), (3, 2)])
@@ -70,7 +71,7 @@ def test_columns_by_themselves_are_the_same_form(n_groups, n_strata):
         alone = score_statistics(
             residual[:, [b]], exposure[:, [b]], np.ones(1), strata, labels, n_groups
         )
-        assert_allclose(found[:, b], alone, rtol=1e-8)
+        assert_allclose(found[:, b], np.abs(alone), rtol=1e-8)
 
 
 def test_time_counts_while_groups_are_watched_together():
@@ -95,7 +96,7 @@ def test_the_statistic_is_the_robust_log_rank_score():
     found = score_statistics(
         scores.residual, scores.exposure, np.ones(1), scores.strata, groups[None], 2
     )
-    assert_allclose(found[0], psi.sum() ** 2 / (psi**2).sum(), rtol=1e-9)
+    assert_allclose(found[0], np.sign(psi.sum()) * psi.sum() ** 2 / (psi**2).sum(), rtol=1e-9)
 
 
 def test_rounding_is_no_difference():
