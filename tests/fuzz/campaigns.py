@@ -11,17 +11,11 @@ from hypothesis import strategies as st
 
 from gp4c.exceptions import PanelDataError
 
+from .analyses import ANALYSES
 from .commands import check_as_program, check_in_process, file_cases, special_cases
-from .estimators import CLASSICAL, ESTIMATORS, GAUSSIAN
-from .panels import (
-    edge_tables,
-    event_histories,
-    large_panels,
-    panel_of,
-    small_panels,
-    smooth_panels,
-)
-from .properties import check_estimator, check_refusal, only_our_warnings
+from .estimators import WAYS, Case
+from .panels import edge_tables, large_panels, panel_of
+from .properties import check_fit, check_refusal, only_our_warnings
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class Campaign:
     limit: int = 60
 
 
-def _edge(names: list[str], case: tuple[str, Any]) -> bool:
+def _edge(case: tuple[str, Any]) -> bool:
     """A table of extreme floats: refused at the door, or fitted like any other."""
     name, table = case
     with only_our_warnings():
@@ -47,26 +41,32 @@ def _edge(names: list[str], case: tuple[str, Any]) -> bool:
         except PanelDataError as error:
             check_refusal(error)
             return False
-    return check_estimator(name, panel)
+    return check_fit(name, Case(panel, PLAIN[name]))
+
+
+#: what a fit to large or extreme panels is asked for, by way
+PLAIN: dict[str, dict[str, Any]] = {
+    "HomogeneousPoisson": {"effect": "gamma", "bursts": True},
+    "NPMPLE": {},
+    "NPMPLGF": {},
+    "NPMLE": {"effect": None},
+    "NPMLE, gamma": {"effect": "gamma"},
+    "LogLinear": {"effect": "gamma", "bursts": True},
+    "LocalEM": {"bandwidth": "cv", "n_splits": 2},
+}
+QUICK = ["HomogeneousPoisson", "NPMPLE", "NPMPLGF", "NPMLE", "NPMLE, gamma"]
 
 
 def _campaigns() -> dict[str, Campaign]:
     found = {}
-    for name, entry in ESTIMATORS.items():
-        test = partial(check_estimator, name)
-        if entry.on == "events":
-            found[f"fit {name}"] = Campaign(event_histories(), test, 4)
-        elif entry.cost == "cheap":
-            found[f"fit {name}"] = Campaign(small_panels, test, 25)
-        elif entry.cost == "fair":
-            found[f"fit {name}"] = Campaign(st.one_of(small_panels, smooth_panels()), test, 4)
-        else:
-            found[f"fit {name}"] = Campaign(smooth_panels(30), test, 1)
-    for name in CLASSICAL:
-        found[f"large {name}"] = Campaign(large_panels(), partial(check_estimator, name), 1)
-    quick = [n for n, e in (CLASSICAL | GAUSSIAN).items() if e.cost != "dear"]
-    names = st.sampled_from(quick)
-    found["edge tables"] = Campaign(st.tuples(names, edge_tables()), partial(_edge, quick), 20)
+    for name, way in WAYS.items():
+        found[f"fit {name}"] = Campaign(way.cases(), partial(check_fit, name), way.batch)
+    for name, arguments in PLAIN.items():
+        large = large_panels().map(partial(Case, arguments=arguments))
+        found[f"large {name}"] = Campaign(large, partial(check_fit, name), 1)
+    found["edge tables"] = Campaign(st.tuples(st.sampled_from(QUICK), edge_tables()), _edge, 20)
+    for name, (strategy, check, batch) in ANALYSES.items():
+        found[name] = Campaign(strategy, check, batch)
     found["files"] = Campaign(file_cases(), check_in_process, 60, 30)
     found["files with --out"] = Campaign(file_cases(out=True), check_in_process, 6, 60)
     found["special files"] = Campaign(special_cases(), check_in_process, 3, 60)

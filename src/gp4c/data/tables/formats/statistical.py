@@ -77,9 +77,9 @@ class StatisticalFile(FileFormat):
             raise missing_package(self.title, "pyreadstat") from None
         read = getattr(pyreadstat, self.reader)
         try:
-            parsed: tuple[Any, Any] = read(
-                io.BytesIO(file.data), encoding=choice.encoding, **options
-            )
+            if "encoding" in self.takes:
+                options["encoding"] = choice.encoding
+            parsed: tuple[Any, Any] = read(io.BytesIO(file.data), **options)
         except MemoryError:
             raise
         except Exception as error:  # a spoilt file can upset the library in any way
@@ -132,6 +132,7 @@ class SpssPortable(StatisticalFile):
 
     title = "a portable SPSS file"
     extensions = (".por",)
+    takes = ()
     reader = "read_por"
     tells_codes = False
 
