@@ -113,11 +113,18 @@ class GaussianProcessModel(PosteriorCurves):
     @property
     def law_parameters_(self) -> Floats:
         """θ of the law of counts, (P,): medians of its draws."""
-        posterior, n = self.posterior_, len(self.count_law_.parameters)
+        n, posterior = len(self.count_law_.parameters), self.posterior_
         if n == 0 or not isinstance(posterior, CurveDraws):
             return np.zeros(0)
-        half = np.array([0.5])
-        return np.asarray(weighted_quantiles(posterior.params[-n:], posterior.weights, half)[0])
+        return _medians(posterior.params[-n:], posterior)
+
+    @property
+    def effect_parameters_(self) -> Floats:
+        """ψ of the law of effects, (P,): medians of its draws, or the estimate."""
+        n, posterior = len(self.effect_law_.parameters), self.posterior_
+        if n == 0 or not isinstance(posterior, CurveDraws):
+            return super().effect_parameters_
+        return _medians(posterior.params[:n], posterior)
 
     @property
     def has_evidence(self) -> bool:
@@ -402,3 +409,8 @@ class GaussianProcessModel(PosteriorCurves):
         if isinstance(posterior, CurveDraws):
             return posterior.mean_integrals(start, stop, beyond, inputs)
         return expected_integrals(posterior, start, stop, beyond)
+
+
+def _medians(params: Floats, posterior: CurveDraws) -> Floats:
+    """Medians of parameters over the draws, (P,)."""
+    return np.asarray(weighted_quantiles(params, posterior.weights, np.array([0.5]))[0])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.model.laws import SubjectEffect
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.reporting.row import Row
@@ -41,7 +42,7 @@ def _subject_rows(model: PanelEstimator) -> Iterator[Row]:
         variance = 1.0 / model.frailty_shape_
         yield Row(SUBJECTS, "frailty variance", number(variance), variance)
     if law.varies:
-        yield Row(SUBJECTS, "in other words", frailty_words(model.frailty_shape_))
+        yield Row(SUBJECTS, "in other words", effect_words(law, model.effect_parameters_))
 
 
 def _visit_rows(model: PanelEstimator) -> Iterator[Row]:
@@ -51,11 +52,11 @@ def _visit_rows(model: PanelEstimator) -> Iterator[Row]:
         yield Row(VISITS, "bursts", words, float(model.dispersion_))
 
 
-def frailty_words(shape: float) -> str:
-    """A frailty distribution as a statement about subjects."""
-    from scipy.special import gammainccinv
+def effect_words(law: SubjectEffect, psi: Floats) -> str:
+    """A law of effects with parameters (P,) as a statement about subjects."""
+    from scipy.special import ndtri
 
-    most, middle = gammainccinv(shape, [0.1, 0.5]) / shape  # upper quantiles of Gamma(α, α)
+    most, middle = np.exp(law.log_quantile(ndtri([0.9, 0.5]), psi[:, None])[0])
     half = f"{number(middle, 2)} times" if middle >= 0.01 else "a hundredth of it"
     return (
         f"one subject in ten has more than {number(most, 2)} times the mean rate, "
