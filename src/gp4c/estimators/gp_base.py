@@ -116,7 +116,7 @@ class GaussianProcessModel(PosteriorCurves):
         n, posterior = len(self.count_law_.parameters), self.posterior_
         if n == 0 or not isinstance(posterior, CurveDraws):
             return np.zeros(0)
-        return _medians(posterior.params[-n:], posterior)
+        return medians(posterior.params[-n:], posterior.weights)
 
     @property
     def effect_parameters_(self) -> Floats:
@@ -124,7 +124,7 @@ class GaussianProcessModel(PosteriorCurves):
         n, posterior = len(self.effect_law_.parameters), self.posterior_
         if n == 0 or not isinstance(posterior, CurveDraws):
             return super().effect_parameters_
-        return _medians(posterior.params[:n], posterior)
+        return medians(posterior.params[:n], posterior.weights)
 
     @property
     def has_evidence(self) -> bool:
@@ -259,7 +259,7 @@ class GaussianProcessModel(PosteriorCurves):
     def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
         """Log-likelihood of all counts together, and its Monte-Carlo standard error."""
         if self._engine_data is not None:
-            from gp4c.estimators.engine_fit import joint_score
+            from gp4c.estimators.joined_fit import joint_score
 
             with one_blas_thread():
                 z, inputs = self._covariates_of(panel), self._inputs_of(panel)
@@ -411,6 +411,8 @@ class GaussianProcessModel(PosteriorCurves):
         return expected_integrals(posterior, start, stop, beyond)
 
 
-def _medians(params: Floats, posterior: CurveDraws) -> Floats:
-    """Medians of parameters over the draws, (P,)."""
-    return np.asarray(weighted_quantiles(params, posterior.weights, np.array([0.5]))[0])
+def medians(params: Floats, weights: Floats) -> Floats:
+    """Medians of parameters (P, S) over weighted draws, (P,)."""
+    if not len(params):
+        return np.zeros(0)
+    return np.asarray(weighted_quantiles(params, weights, np.array([0.5]))[0])
