@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.estimators.credible import medians
 from gp4c.estimators.interfaces.posterior_curves import PosteriorCurves
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.forecasting import expected_integrals, integral_draws
-from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
 from gp4c.posterior.sparse_posterior import Posterior
 from gp4c.posterior.subject_counts import SubjectCounts
@@ -409,10 +409,3 @@ class GaussianProcessModel(PosteriorCurves):
         if isinstance(posterior, CurveDraws):
             return posterior.mean_integrals(start, stop, beyond, inputs)
         return expected_integrals(posterior, start, stop, beyond)
-
-
-def medians(params: Floats, weights: Floats) -> Floats:
-    """Medians of parameters (P, S) over weighted draws, (P,)."""
-    if not len(params):
-        return np.zeros(0)
-    return np.asarray(weighted_quantiles(params, weights, np.array([0.5]))[0])

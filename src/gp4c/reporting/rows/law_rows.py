@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.credible import credible_interval
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.model.laws import SubjectEffect
 from gp4c.posterior.draws import CurveDraws
-from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import number
 
@@ -69,7 +69,7 @@ def length_scale_range(model: PanelEstimator, level: float = 0.8) -> tuple[float
     posterior = _draws(model)
     if posterior is None or len(posterior.groups) < 2:
         return None
-    ends = _middle(np.log(posterior.length_scale), posterior, level)
+    ends = credible_interval(np.log(posterior.length_scale), posterior.weights, level)
     low, high = np.exp(ends) * (model.window_[1] - model.window_[0])
     return float(low), float(high)
 
@@ -80,7 +80,7 @@ def frailty_range(model: PanelEstimator, level: float) -> tuple[float, float] | 
     if posterior is None or not effect.parameters:
         return None
     psi = posterior.params[: len(effect.parameters)]
-    return _middle(np.asarray(effect.variance(psi)), posterior, level)
+    return credible_interval(np.asarray(effect.variance(psi)), posterior.weights, level)
 
 
 def dispersion_range(model: PanelEstimator, level: float) -> tuple[float, float] | None:
@@ -89,16 +89,9 @@ def dispersion_range(model: PanelEstimator, level: float) -> tuple[float, float]
     if posterior is None or not law.parameters:
         return None
     theta = posterior.params[-len(law.parameters) :]
-    return _middle(law.dispersion(theta), posterior, level)
+    return credible_interval(law.dispersion(theta), posterior.weights, level)
 
 
 def _draws(model: PanelEstimator) -> CurveDraws | None:
     posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
     return posterior if isinstance(posterior, CurveDraws) else None
-
-
-def _middle(values: Floats, posterior: CurveDraws, level: float) -> tuple[float, float]:
-    """Equal-tailed interval of a quantity with a value in each draw."""
-    tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    low, high = weighted_quantiles(values[None], posterior.weights, tails)[:, 0]
-    return float(low), float(high)
