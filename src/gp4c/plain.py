@@ -54,3 +54,8 @@ def number_or_text(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number."""
+    return not isinstance(number_or_text(text), str)

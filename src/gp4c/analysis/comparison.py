@@ -19,6 +19,7 @@ from gp4c.analysis.groups.ratios.contrast_answers import Pair, Question
 from gp4c.analysis.groups.ratios.regression_ratios import pair_ratios
 from gp4c.analysis.pair_contrasts import PairContrasts
 from gp4c.analysis.words.comparison_words import summary_lines
+from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_level
 from gp4c.plain import printable
 
@@ -215,7 +216,7 @@ class Comparison(PairContrasts):
         True
         """
         check_level(level)
-        low, high = self._factor(pair, [(1 - level) / 2, (1 + level) / 2])
+        low, high = self._factor(pair, equal_tails(level))
         return low, high
 
     def _factor(self, pair: Pair | None, levels: list[float]) -> list[float]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,7 +206,31 @@ def statistics(
     return np.concatenate(parts)
 
 
+class Permuting(TypedDict, total=False):
+    """Options of a permutation test; :func:`permuted_statistics` says what they are."""
+
+    kind: str
+    weights: str
+    trend: Floats | None
+    blocks: Indices | None
+    at_least_poisson: bool
+    n_permutations: int
+
+
 def permutation_test(
+    scores: SubjectScores, groups: Indices, *, rng: np.random.Generator, **how: Unpack[Permuting]
+) -> PermutationTest:
+    """Permute labels within strata and blocks, and compare the statistic of those given.
+
+    All labellings are taken if they are few: the share that is as extreme is p. Else
+    (1 + #{permuted as extreme as observed}) / (1 + n_permutations), which is valid for any number
+    of permutations. They run where ``joblib.parallel_config`` says: in this process, or on a
+    cluster.
+    """
+    return permuted_statistics(scores, groups, rng=rng, **how).test()
+
+
+def permuted_statistics(
     scores: SubjectScores,
     groups: Indices,
     *,
@@ -216,13 +241,8 @@ def permutation_test(
     at_least_poisson: bool = False,
     n_permutations: int = 9999,
     rng: np.random.Generator,
-) -> PermutationTest:
-    """Permute labels within strata and blocks, and compare the statistic of those given.
-
-    All labellings are taken if they are few: the share that is as extreme is p. Else
-    (1 + #{permuted as extreme as observed}) / (1 + n_permutations), which is valid for any number
-    of permutations. They run where ``joblib.parallel_config`` says: in this process, or on a
-    cluster.
+) -> LabelledStatistics:
+    """The statistics behind :func:`permutation_test`.
 
     Parameters
     ----------
@@ -238,25 +258,6 @@ def permutation_test(
     at_least_poisson : bool
         As in :func:`statistics`.
     """
-    return permuted_statistics(
-        scores, groups, kind=kind, weights=weights, trend=trend, blocks=blocks,
-        at_least_poisson=at_least_poisson, n_permutations=n_permutations, rng=rng,
-    ).test()  # fmt: skip
-
-
-def permuted_statistics(
-    scores: SubjectScores,
-    groups: Indices,
-    *,
-    kind: str = "level",
-    weights: str = "even",
-    trend: Floats | None = None,
-    blocks: Indices | None = None,
-    at_least_poisson: bool = False,
-    n_permutations: int = 9999,
-    rng: np.random.Generator,
-) -> LabelledStatistics:
-    """The statistics behind :func:`permutation_test`, which has the parameters."""
     parts = PARTS if kind == "any" else ("curve",) if kind == "curve" else (_part(weights),)
     cells = scores.strata if blocks is None else crossed(scores.strata, blocks)
     table = cell_table(groups, cells)

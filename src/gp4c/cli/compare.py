@@ -9,30 +9,16 @@ import typer
 
 from gp4c.cli.options.estimator_options import (
     BurstsOption,
-    Effect,
     EffectOption,
-    Estimator,
     FormulaOption,
     JsonOption,
     LevelOption,
     QuietOption,
     SeedOption,
-    make_estimator,
     with_covariates,
 )
-from gp4c.cli.options.group_options import (
-    BlocksOption,
-    ClusterOption,
-    GroupOptions,
-    PermutationsOption,
-    ReferenceOption,
-    ScoresOption,
-    StrataOption,
-    Test,
-    TestOption,
-    Weights,
-    WeightsOption,
-)
+from gp4c.cli.options.group_options import GroupOptions, takes_groups
+from gp4c.cli.options.model_options import ModelOptions
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
@@ -47,27 +33,21 @@ if TYPE_CHECKING:
 
 
 @takes_table
+@takes_groups
 @takes_output
 def compare(
     file: FileArgument,
     table: TableOptions,
+    *,
     by: Annotated[str, typer.Option(help="Column that says which group a subject is in.")],
     formula: FormulaOption = None,
-    strata: StrataOption = None,
-    blocks: BlocksOption = None,
-    cluster: ClusterOption = None,
-    reference: ReferenceOption = None,
-    test: TestOption = Test.LEVEL,
-    weights: WeightsOption = Weights.EVEN,
-    scores: ScoresOption = None,
-    permutations: PermutationsOption = 9999,
-    effect: EffectOption = Effect.AUTO,
+    groups: GroupOptions,
+    effect: EffectOption = "auto",
     bursts: BurstsOption = "auto",
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-    *,
     output: OutputOptions,
 ) -> None:
     """Compare the event rates of groups: ratio over time with bands, and a permutation test.
@@ -79,10 +59,9 @@ def compare(
     """
     panel = read_source(file, table, say=not quiet)
     panel = with_covariates(panel, formula, table.drop_missing)
-    options = GroupOptions(strata, blocks, reference, test, weights, scores, permutations, cluster)
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
-        model = make_estimator(Estimator.GP4C, effect, bursts, seed, formula)
-        found = options.compare(panel, by, model, seed=seed, progress=say)
+        model = ModelOptions(effect=effect, bursts=bursts, formula=formula).build(seed)
+        found = groups.compare(panel, by, model, seed=seed, progress=say)
         if not quiet:
             typer.echo(_json(found) if as_json else _text(found))
         if output.out is None:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import typer
 
-from gp4c.cli.options.class_options import ClassesOption, MembershipOption, with_classes
 from gp4c.cli.options.estimator_options import (
-    BasesOption,
     BootstrapOption,
-    BurstsOption,
     ByOption,
-    Effect,
-    EffectOption,
-    Estimator,
-    EstimatorOption,
-    FormulaOption,
     JsonOption,
     LevelOption,
     QuietOption,
-    SeasonOption,
     SeedOption,
-    TrendOption,
     fit_groups,
-    make_estimator,
     with_covariates,
 )
 from gp4c.cli.options.large_tables import (
@@ -32,6 +23,7 @@ from gp4c.cli.options.large_tables import (
     in_parts,
     scan_source,
 )
+from gp4c.cli.options.model_options import ModelOptions, takes_model
 from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
@@ -39,27 +31,20 @@ from gp4c.reporting.fit_result import FitResult
 
 
 @takes_table
+@takes_model
 @takes_output
 def fit(
     files: FilesArgument,
     table: TableOptions,
+    *,
     scheduler: SchedulerOption = None,
-    model: EstimatorOption = Estimator.GP4C,
-    effect: EffectOption = Effect.AUTO,
-    bursts: BurstsOption = "auto",
-    formula: FormulaOption = None,
-    bases: BasesOption = None,
-    trend: TrendOption = None,
-    season: SeasonOption = None,
-    classes: ClassesOption = None,
-    membership: MembershipOption = None,
+    model: ModelOptions,
     by: ByOption = None,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
     bootstrap: BootstrapOption = 200,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
-    *,
     output: OutputOptions,
 ) -> None:
     """Estimate the event rate and the mean number of events over time, with bands.
@@ -72,24 +57,17 @@ def fit(
 
     Example: gp4c fit visits.csv --out results --tables docx,tex --figures pdf
     """
-    model, own = with_classes(model, classes, membership)
     with working("fitting", quiet=quiet or as_json) as say:
         if in_parts(files, scheduler):
-            source = scan_source(files, table, by=by, formula=formula)
-            built = make_estimator(
-                model, effect, bursts, seed, bases=bases, trend=trend, season=season, own=own
-            )
+            source = scan_source(files, table, by=by, formula=model.formula)
+            built = replace(model, formula=None).build(seed)
             fitted = fit_in_parts(source, built, scheduler, say)
         else:
             panel = read_source(files[0], table, say=not quiet)
-            panel = with_covariates(panel, formula, table.drop_missing)
+            panel = with_covariates(panel, model.formula, table.drop_missing)
             fitted = fit_groups(
-                panel, by,
-                lambda: make_estimator(
-                    model, effect, bursts, seed, formula, bases, trend, season, own
-                ),
-                bootstraps=bootstrap, seed=seed, say=say,
-            )  # fmt: skip
+                panel, by, lambda: model.build(seed), bootstraps=bootstrap, seed=seed, say=say
+            )
         say("summing up")
         result = FitResult(fitted, by, level, seed, with_curves=output.out is not None)
         if not quiet:

@@ -9,39 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gp4c.cli.options.class_options import ClassesOption, MembershipOption, with_classes
 from gp4c.cli.options.estimator_options import (
-    BasesOption,
     BootstrapOption,
-    BurstsOption,
     ByOption,
-    Effect,
-    EffectOption,
     Estimator,
-    EstimatorOption,
-    FormulaOption,
     LevelOption,
     QuietOption,
-    SeasonOption,
     SeedOption,
-    TrendOption,
     fit_groups,
-    make_estimator,
     with_covariates,
 )
-from gp4c.cli.options.group_options import (
-    BlocksOption,
-    ClusterOption,
-    GroupOptions,
-    PermutationsOption,
-    ReferenceOption,
-    ScoresOption,
-    StrataOption,
-    Test,
-    TestOption,
-    Weights,
-    WeightsOption,
-)
+from gp4c.cli.options.group_options import GroupOptions, takes_groups
+from gp4c.cli.options.model_options import ModelOptions, takes_model
 from gp4c.cli.options.table_options import TableOptions, read_source, takes_table
 from gp4c.cli.outputs import read_formats, say_written, write_all
 from gp4c.cli.progress import working
@@ -56,6 +35,8 @@ FORMATS = ("html", "docx", "pdf")
 
 
 @takes_table
+@takes_model
+@takes_groups
 def report(
     file: Annotated[
         str,
@@ -66,24 +47,10 @@ def report(
         ),
     ],
     table: TableOptions,
-    model: EstimatorOption = Estimator.GP4C,
-    effect: EffectOption = Effect.AUTO,
-    bursts: BurstsOption = "auto",
-    formula: FormulaOption = None,
-    bases: BasesOption = None,
-    trend: TrendOption = None,
-    season: SeasonOption = None,
-    classes: ClassesOption = None,
-    membership: MembershipOption = None,
+    *,
+    model: ModelOptions,
     by: ByOption = None,
-    strata: StrataOption = None,
-    blocks: BlocksOption = None,
-    cluster: ClusterOption = None,
-    reference: ReferenceOption = None,
-    test: TestOption = Test.LEVEL,
-    weights: WeightsOption = Weights.EVEN,
-    scores: ScoresOption = None,
-    permutations: PermutationsOption = 9999,
+    groups: GroupOptions,
     level: LevelOption = 0.95,
     seed: SeedOption = 0,
     bootstrap: BootstrapOption = 200,
@@ -121,21 +88,16 @@ def report(
     from gp4c.reporting.page.html_report import Report
 
     folder, names = _targets(out, formats)
-    model, own = with_classes(model, classes, membership)
-    groups = GroupOptions(strata, blocks, reference, test, weights, scores, permutations, cluster)
-    groups.check_used(by if model == Estimator.GP4C else None)
+    groups.check_used(by if model.name == Estimator.GP4C else None)
     with working("reading", quiet=quiet) as say:
         if file.endswith(".json"):
             parts = _from_saved(file)
         else:
             panel = read_source(file, table, say=not quiet)
-            panel = with_covariates(panel, formula, table.drop_missing)
-            build = partial(
-                make_estimator, model, effect, bursts, seed, formula, bases, trend, season, own
-            )
+            panel = with_covariates(panel, model.formula, table.drop_missing)
             parts = _from_table(
-                panel, by, build, partial(groups.compare, panel, seed=seed, progress=say), seed,
-                bootstrap, say,
+                panel, by, partial(model.build, seed),
+                partial(groups.compare, panel, seed=seed, progress=say), seed, bootstrap, say,
             )  # fmt: skip
         say("forecasting")
         parts["forecasts"] = _forecasts(parts["models"], forecast_to, seed)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.estimators.credible import medians
 from gp4c.estimators.interfaces.posterior_curves import PosteriorCurves
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.forecasting import expected_integrals, integral_draws
-from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.posterior.scoring import ScoredRows, log_mean_exp, subject_log_likelihoods
 from gp4c.posterior.sparse_posterior import Posterior
 from gp4c.posterior.subject_counts import SubjectCounts
@@ -113,11 +113,18 @@ class GaussianProcessModel(PosteriorCurves):
     @property
     def law_parameters_(self) -> Floats:
         """θ of the law of counts, (P,): medians of its draws."""
-        posterior, n = self.posterior_, len(self.count_law_.parameters)
+        n, posterior = len(self.count_law_.parameters), self.posterior_
         if n == 0 or not isinstance(posterior, CurveDraws):
             return np.zeros(0)
-        half = np.array([0.5])
-        return np.asarray(weighted_quantiles(posterior.params[-n:], posterior.weights, half)[0])
+        return medians(posterior.params[-n:], posterior.weights)
+
+    @property
+    def effect_parameters_(self) -> Floats:
+        """ψ of the law of effects, (P,): medians of its draws, or the estimate."""
+        n, posterior = len(self.effect_law_.parameters), self.posterior_
+        if n == 0 or not isinstance(posterior, CurveDraws):
+            return super().effect_parameters_
+        return medians(posterior.params[:n], posterior.weights)
 
     @property
     def has_evidence(self) -> bool:
@@ -252,7 +259,7 @@ class GaussianProcessModel(PosteriorCurves):
     def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
         """Log-likelihood of all counts together, and its Monte-Carlo standard error."""
         if self._engine_data is not None:
-            from gp4c.estimators.engine_fit import joint_score
+            from gp4c.estimators.joined_fit import joint_score
 
             with one_blas_thread():
                 z, inputs = self._covariates_of(panel), self._inputs_of(panel)

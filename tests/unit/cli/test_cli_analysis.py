@@ -33,11 +33,10 @@ def workplace(tmp_path, monkeypatch, table):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "visits.csv").write_text(table)
 
-    def quick(estimator, effect, bursts, seed, *rest):
+    def quick(options, seed):
         return gp4c.GP4C(effect="gamma", random_state=seed, **QUICK)
 
-    for module in ("compare", "report"):
-        monkeypatch.setattr(f"gp4c.cli.{module}.make_estimator", quick)
+    monkeypatch.setattr("gp4c.cli.options.model_options.ModelOptions.build", quick)
     return tmp_path
 
 

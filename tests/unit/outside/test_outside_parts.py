@@ -20,10 +20,10 @@ def parts():
 
     from gp4c.estimators.base import ESTIMATORS
     from gp4c.model.kernels import KERNELS
-    from gp4c.model.laws import LAWS
+    from gp4c.model.laws import EFFECTS, LAWS
 
     sys.path.insert(0, str(Path(__file__).parent))
-    registries = LAWS, KERNELS, ESTIMATORS
+    registries = LAWS, EFFECTS, KERNELS, ESTIMATORS
     known = [set(registry) for registry in registries]
     yield importlib.import_module("toy_parts")
     sys.path.pop(0)
@@ -68,6 +68,44 @@ def test_a_law_that_inflates_zeros_is_refused(parts):
         type("Inflated", (parts.NegativeBinomial,), body)
 
 
+def test_an_effect_without_a_closed_form_is_fitted_described_and_forecast(parts, panel, tmp_path):
+    model = gp4c.GP4C(effect="toy_lognormal", bursts=False).fit(panel)
+    gamma = gp4c.GP4C(effect="gamma", bursts=False).fit(panel)
+    assert abs(model.log_evidence_ - gamma.log_evidence_) < 5
+    summary = model.summary()
+    assert "log-normal" in summary["subject effects"].text
+    # the quantiles are those of the law itself, not of a gamma law with the same variance
+    v = np.log1p(model.frailty_variance_)
+    most, half = np.exp(np.sqrt(v) * np.array([1.2816, 0.0]) - v / 2)
+    words = f"more than {most:.2g} times the mean rate, half have less than {half:.2g} times"
+    assert words in summary["in other words"].text
+    model.save(tmp_path / "toy.json")
+    again = gp4c.load_model(tmp_path / "toy.json")
+    assert again.cumulative(50.0) == model.cumulative(50.0)
+    assert again.forecast(51.0, 60.0, subjects="all", random_state=1).mean > 0
+
+
+def test_derivatives_of_an_effect_are_those_of_its_density(parts):
+    effect, y, psi, h = (
+        parts.LogNormalEffect(),
+        np.linspace(-3, 2, 7)[:, None],
+        np.array([[0.3]]),
+        1e-4,
+    )
+    first, second = effect.derivatives(y, psi)
+    by_psi, by_psi_twice, crossed = effect.parameter_derivatives(y, psi)
+
+    def slope(of, at, step):
+        return (of(at + step) - of(at - step)) / (2 * step)
+
+    assert_allclose(first, slope(lambda x: effect.log_density(x, psi), y, h), rtol=1e-6)
+    assert_allclose(second, slope(lambda x: effect.derivatives(x, psi)[0], y, h), rtol=1e-6)
+    assert_allclose(by_psi[0], slope(lambda p: effect.log_density(y, p), psi, h), rtol=1e-6)
+    twice = slope(lambda p: effect.parameter_derivatives(y, p)[0][0], psi, h)
+    assert_allclose(by_psi_twice[0, 0], twice, rtol=1e-6)
+    assert_allclose(crossed[0], slope(lambda p: effect.derivatives(y, p)[0], psi, h), rtol=1e-6)
+
+
 def test_a_kernel_needs_its_correlation_only(parts, panel):
     model = gp4c.GP4C(kernel="toy_rational").fit(panel)
     assert 3 < model.cumulative(50.0) < 15
@@ -88,6 +126,11 @@ def test_the_command_line_finds_parts_by_their_entry_points(parts, panel, tmp_pa
     assert loaded
     assert json.loads(done.stdout)
     assert '"toy_bursts"' in done.output
+    effect = CliRunner().invoke(
+        app, ["fit", str(table), "--effect", "toy_lognormal", "--bursts", "no"]
+    )
+    assert effect.exit_code == 0, effect.output
+    assert "log-normal effects, a toy" in effect.output
     page = CliRunner().invoke(
         app, ["report", str(table), "--bursts", "toy_bursts", "--out", str(tmp_path / "page"), "-q"]
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import gammaln
-from scipy.stats import nbinom
+from scipy.stats import nbinom, norm
 
 from gp4c.classical.plug_in import PlugInEstimator
 from gp4c.files import kinds
 from gp4c.model.kernels import Kernel
-from gp4c.model.laws import CountLaw, Parameter
+from gp4c.model.laws import CountLaw, Parameter, SubjectEffect
 
 
 class NegativeBinomial(CountLaw):
@@ -73,6 +73,43 @@ class ShiftedBursts(NegativeBinomial):
 
     def words(self, theta):
         return f"shifted by {float(np.median(theta[0])) - np.log(self.dispersion(theta) - 1):.3f}"
+
+
+class LogNormalEffect(SubjectEffect):
+    """ln υ ~ N(−v/2, v), ψ = ln v: no closed form, so every subject is integrated numerically."""
+
+    name = "toy_lognormal"
+    title = "subjects differ (log-normal effects, a toy)"
+    noun = "with log-normal effects"
+    parameters = (Parameter("log_variance", 0.0, 1.5),)
+
+    def log_density(self, y, psi):
+        v = np.exp(psi[0])
+        return norm.logpdf(y, -v / 2, np.sqrt(v))
+
+    def derivatives(self, y, psi):
+        v = np.exp(psi[0])
+        return -(y + v / 2) / v, -1 / v + np.zeros_like(y + v)
+
+    def parameter_derivatives(self, y, psi):
+        v = np.exp(psi[0])
+        first = -0.5 * (1 + v / 4 - y**2 / v)
+        second = -0.5 * (v / 4 + y**2 / v)
+        return first[None], second[None, None], (y / v)[None]
+
+    def variance(self, psi):
+        return np.expm1(np.exp(psi[0]))
+
+    # asked about no subject, since every subject is integrated numerically
+
+    def closed_form_each(self, power, exposure, psi):
+        return np.zeros_like(exposure)
+
+    def mean(self, psi, power, exposure):
+        return np.ones_like(exposure)
+
+    def draw(self, psi, power, exposure, rng):
+        return np.ones_like(exposure)
 
 
 class RationalQuadratic(Kernel):

@@ -8,7 +8,8 @@ from scipy.stats import gamma
 
 import gp4c
 from gp4c.exceptions import NotFittedError
-from gp4c.reporting.rows.law_rows import frailty_words
+from gp4c.model.laws import EFFECTS
+from gp4c.reporting.rows.law_rows import effect_words
 from gp4c.reporting.summary import summarise
 from gp4c.reporting.words import duration, estimate, listed, moment, number, per, percent
 
@@ -65,7 +66,7 @@ def test_the_numbers_are_those_of_the_model(smooth, visits):
 
 def test_a_frailty_in_words_is_the_distribution_of_subjects(rng):
     draws = rng.gamma(0.7, 1 / 0.7, 400_000)
-    words = frailty_words(0.7)
+    words = effect_words(EFFECTS["gamma"], np.log([0.7]))
     assert f"more than {np.quantile(draws, 0.9):.2g} times" in words
     assert f"less than {np.quantile(draws, 0.5):.2g} times" in words
     assert gamma.mean(0.7, scale=1 / 0.7) == pytest.approx(1)

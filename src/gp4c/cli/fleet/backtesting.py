@@ -8,7 +8,6 @@ import typer
 
 from gp4c.cli.options.estimator_options import (
     BurstsOption,
-    Effect,
     EffectOption,
     Estimator,
     FormulaOption,
@@ -16,9 +15,9 @@ from gp4c.cli.options.estimator_options import (
     SeasonOption,
     SeedOption,
     TrendOption,
-    make_estimator,
     with_covariates,
 )
+from gp4c.cli.options.model_options import ModelOptions
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
@@ -43,7 +42,7 @@ def backtest(
             "--model", metavar="NAME", help="Model to test; may be repeated. gp4c if absent."
         ),
     ] = None,
-    effect: EffectOption = Effect.AUTO,
+    effect: EffectOption = "auto",
     bursts: BurstsOption = "auto",
     formula: FormulaOption = None,
     trend: TrendOption = None,
@@ -68,7 +67,7 @@ def backtest(
     panel = with_covariates(read_source(file, table), formula, table.drop_missing)
     chosen = model or [Estimator.GP4C.value]
     models = {
-        kind: make_estimator(kind, effect, bursts, seed, formula, trend=trend, season=season)
+        kind: ModelOptions(kind, effect, bursts, formula, trend=trend, season=season).build(seed)
         for kind in chosen
     }
     with working("testing", quiet=as_json) as say:

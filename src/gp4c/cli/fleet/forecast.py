@@ -20,6 +20,7 @@ from gp4c.cli.options.saved_fits import (
 )
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.cli.progress import working
+from gp4c.plain import is_number
 from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
@@ -185,7 +186,7 @@ def window_asked(model: PanelEstimator, start: str | None, to: str, option: str)
     from gp4c.data.timeaxis import TimeAxis
     from gp4c.estimators.forecasts.own_calendar import OwnCalendar
 
-    calendar = None if _is_number(to) else OwnCalendar.of(model)
+    calendar = None if is_number(to) else OwnCalendar.of(model)
     if calendar is None:
         first = float(model.window_[1]) if start is None else time_of(model, start, "--from")
         stop = time_of(model, to, option)
@@ -198,19 +199,11 @@ def window_asked(model: PanelEstimator, start: str | None, to: str, option: str)
     return AskedWindow(first, stop, axis)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 def _date(text: str, option: str) -> str:
     """A start beside an end that is a date."""
     from gp4c.exceptions import PanelDataError
 
-    if _is_number(text):
+    if is_number(text):
         raise PanelDataError(f"--from must be a date as {option} is; found {text!r}")
     return text
 

@@ -6,9 +6,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from gp4c.cli.options.estimator_options import Estimator
+from gp4c.cli.options.estimator_options import FITTING, Estimator
 
-_FITTING = "Fitting"
 #: the estimator that --classes stands for
 _MODEL = "classes"
 
@@ -18,7 +17,7 @@ ClassesOption: TypeAlias = Annotated[
         "--classes",
         metavar="[auto|N]",
         help="Look for subgroups of subjects with their own curves: how many, or auto.",
-        rich_help_panel=_FITTING,
+        rich_help_panel=FITTING,
     ),
 ]
 MembershipOption: TypeAlias = Annotated[
@@ -26,7 +25,7 @@ MembershipOption: TypeAlias = Annotated[
     typer.Option(
         metavar="COVARIATES",
         help="With --classes: covariates that make a class more likely, such as 'age + arm'.",
-        rich_help_panel=_FITTING,
+        rich_help_panel=FITTING,
     ),
 ]
 

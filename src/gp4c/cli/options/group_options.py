@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from gp4c.cli.options.grouped import grouped
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
@@ -87,14 +89,14 @@ PermutationsOption: TypeAlias = Annotated[
 class GroupOptions:
     """How groups are compared, as given on the command line."""
 
-    strata: str | None = None
-    blocks: str | None = None
-    reference: str | None = None
-    test: Test = Test.LEVEL
-    weights: Weights = Weights.EVEN
-    scores: str | None = None
-    permutations: int = 9999
-    cluster: str | None = None
+    strata: StrataOption = None
+    blocks: BlocksOption = None
+    cluster: ClusterOption = None
+    reference: ReferenceOption = None
+    test: TestOption = Test.LEVEL
+    weights: WeightsOption = Weights.EVEN
+    scores: ScoresOption = None
+    permutations: PermutationsOption = 9999
 
     def check_used(self, by: str | None) -> None:
         """Refuse options of a comparison where nothing is compared."""
@@ -131,6 +133,8 @@ class GroupOptions:
 
 
 _DEFAULT = GroupOptions()
+#: gives a command every option of :class:`GroupOptions`, together as ``groups``
+takes_groups = grouped("groups", GroupOptions)
 
 
 def _scores(text: str | None) -> dict[Hashable, float] | None:

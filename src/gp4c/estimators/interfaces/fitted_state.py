@@ -153,10 +153,15 @@ class FittedState(Parameters):
         excess = [self.dispersion_ - 1.0] if self.dispersion_ > 1.0 else []
         return np.asarray(np.log(np.array(excess, dtype=np.float64)))
 
+    @property
+    def effect_parameters_(self) -> Floats:
+        """ψ of the law of effects, (P,), at its estimate."""
+        shape = [self.frailty_shape_] if self.effect_law_.varies else []
+        return np.asarray(np.log(np.array(shape, dtype=np.float64)))
+
     def _point_params(self) -> Floats:
         """Parameters of both laws at their estimates, (P, 1)."""
-        shape = [np.log(self.frailty_shape_)] if self.effect_law_.varies else []
-        return np.concatenate([shape, self.law_parameters_])[:, None]
+        return np.concatenate([self.effect_parameters_, self.law_parameters_])[:, None]
 
 
 def _is_fitted_name(name: str) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_band
 from gp4c.estimators.interfaces.fitted_window import shaped_like
 from gp4c.estimators.interfaces.reported_bounds import FittedBounds
@@ -193,7 +194,8 @@ class PosteriorCurves(FittedBounds):
             inner = np.linspace(*self.window_, BAND_POINTS + 1)[1:]  # Λ is 0 at the start
             with one_blas_thread():
                 level = simultaneous_level(draw(inner), level)
-        return (1 - level) / 2, (1 + level) / 2
+        low, high = equal_tails(level)
+        return low, high
 
     def _draw_intensities(self, posterior: Posterior | CurveDraws, times: Floats) -> Floats:
         rng = np.random.default_rng(self._seed(None))

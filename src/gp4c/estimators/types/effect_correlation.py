@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.estimators.credible import credible_interval
 from gp4c.estimators.inputs import check_level
-from gp4c.posterior.quantiles import weighted_quantiles
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,9 +85,7 @@ class EffectCorrelation:
         True
         """
         check_level(level)
-        tails = np.array([(1 - level) / 2, (1 + level) / 2])
-        low, high = weighted_quantiles(self.draws(one, two)[None], self.weights, tails)[:, 0]
-        return float(low), float(high)
+        return credible_interval(self.draws(one, two), self.weights, level)
 
     def matrix(self) -> Floats:
         """Posterior means of all correlations, (T, T), 1 on the diagonal.

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.checks import unknown_name
 from gp4c.data.types.typed_panel import TypedPanel
+from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.gp_base import SCORE_DRAWS, GaussianProcessModel
 from gp4c.estimators.inputs import check_band
 from gp4c.estimators.regression.covariates import MEDIAN, CovariateModel, Covariates
@@ -309,7 +310,7 @@ class TypedCurves(CovariateModel):
             self.of_type(name)
         posterior = self._posterior()
         assert isinstance(posterior, SummedCurves)
-        tails = np.array([0.5, (1 - level) / 2, (1 + level) / 2])
+        tails = np.array([0.5, *equal_tails(level)])
 
         def curves(times: Floats, name: str) -> Floats:
             e = self.event_types_.index(name)

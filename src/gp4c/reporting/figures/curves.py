@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import Numbers
+from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.interfaces.fitted_state import average_exposure
 from gp4c.exceptions import NoIntensityError, NotFittedError
@@ -232,7 +233,7 @@ def _posterior_bands(
     levels: Sequence[float],
 ) -> Bands:  # fmt: skip
     """Quantiles of all levels at once: what they share is most of the work."""
-    tails = np.array([[(1 - level) / 2, (1 + level) / 2] for level in levels])
+    tails = np.array([equal_tails(level) for level in levels])
     if curve == "intensity":
         edges = posterior.intensity_edges(times, tails[:, 0], tails[:, 1])
         values = edges.transpose(1, 0, 2)

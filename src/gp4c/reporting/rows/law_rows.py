@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.estimators.base import PanelEstimator
+from gp4c.estimators.credible import credible_interval
 from gp4c.estimators.engine_fit import varying
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.model.laws import SubjectEffect
 from gp4c.posterior.draws import CurveDraws
-from gp4c.posterior.quantiles import weighted_quantiles
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import number
 
@@ -42,7 +43,7 @@ def _subject_rows(model: PanelEstimator) -> Iterator[Row]:
         variance = 1.0 / model.frailty_shape_
         yield Row(SUBJECTS, "frailty variance", number(variance), variance)
     if law.varies:
-        yield Row(SUBJECTS, "in other words", frailty_words(model.frailty_shape_))
+        yield Row(SUBJECTS, "in other words", effect_words(law, model.effect_parameters_))
 
 
 def _visit_rows(model: PanelEstimator) -> Iterator[Row]:
@@ -52,11 +53,11 @@ def _visit_rows(model: PanelEstimator) -> Iterator[Row]:
         yield Row(VISITS, "bursts", words, float(model.dispersion_))
 
 
-def frailty_words(shape: float) -> str:
-    """A frailty distribution as a statement about subjects."""
-    from scipy.special import gammainccinv
+def effect_words(law: SubjectEffect, psi: Floats) -> str:
+    """A law of effects with parameters (P,) as a statement about subjects."""
+    from scipy.special import ndtri
 
-    most, middle = gammainccinv(shape, [0.1, 0.5]) / shape  # upper quantiles of Gamma(α, α)
+    most, middle = np.exp(law.log_quantile(ndtri([0.9, 0.5]), psi[:, None])[0])
     half = f"{number(middle, 2)} times" if middle >= 0.01 else "a hundredth of it"
     return (
         f"one subject in ten has more than {number(most, 2)} times the mean rate, "
@@ -73,7 +74,7 @@ def length_scale_range(model: PanelEstimator, level: float = 0.8) -> tuple[float
     if posterior is None or len(posterior.groups) < 2:
         return None
     some = varying(posterior)
-    ends = _middle(np.log(posterior.length_scale[some]), posterior.weights[some], level)
+    ends = credible_interval(np.log(posterior.length_scale[some]), posterior.weights[some], level)
     low, high = np.exp(ends) * (model.window_[1] - model.window_[0])
     return float(low), float(high)
 
@@ -84,7 +85,7 @@ def frailty_range(model: PanelEstimator, level: float) -> tuple[float, float] | 
     if posterior is None or not effect.parameters:
         return None
     psi = posterior.params[: len(effect.parameters)]
-    return _middle(np.asarray(effect.variance(psi)), posterior.weights, level)
+    return credible_interval(np.asarray(effect.variance(psi)), posterior.weights, level)
 
 
 def dispersion_range(model: PanelEstimator, level: float) -> tuple[float, float] | None:
@@ -93,16 +94,9 @@ def dispersion_range(model: PanelEstimator, level: float) -> tuple[float, float]
     if posterior is None or not law.parameters:
         return None
     theta = posterior.params[-len(law.parameters) :]
-    return _middle(law.dispersion(theta), posterior.weights, level)
+    return credible_interval(law.dispersion(theta), posterior.weights, level)
 
 
 def _draws(model: PanelEstimator) -> CurveDraws | None:
     posterior = model.posterior_ if isinstance(model, GaussianProcessModel) else None
     return posterior if isinstance(posterior, CurveDraws) else None
-
-
-def _middle(values: Floats, weights: Floats, level: float) -> tuple[float, float]:
-    """Equal-tailed interval of a quantity with a value in each draw."""
-    tails = np.array([(1 - level) / 2, (1 + level) / 2])
-    low, high = weighted_quantiles(values[None], weights, tails)[:, 0]
-    return float(low), float(high)

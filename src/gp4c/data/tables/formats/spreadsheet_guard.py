@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeVar
 
+from gp4c.plain import is_number
+
 if TYPE_CHECKING:
     from gp4c.data.tables.columns import Column
 
@@ -23,7 +25,7 @@ Cell = TypeVar("Cell")
 
 def guarded(value: Cell) -> Cell | str:
     """A cell that no spreadsheet runs: what is no text, and texts of numbers, stay as they are."""
-    if isinstance(value, str) and _FORMULA.match(value) and not _is_number(value):
+    if isinstance(value, str) and _FORMULA.match(value) and not is_number(value):
         return f"'{value}"
     return value
 
@@ -55,11 +57,3 @@ def _restored(texts: list[str]) -> list[str]:
     if any(text[:1] != "'" and guarded(text) != text for text in texts):
         return texts
     return [text[1:] if _GUARDED.match(text) else text for text in texts]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

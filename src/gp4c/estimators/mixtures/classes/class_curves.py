@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.base import Numbers
+from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.inputs import check_level
 from gp4c.inference.classes.class_draws import ClassDraws
@@ -193,9 +194,10 @@ class ClassCurves(GaussianProcessModel):
         posterior = self._posterior()
         if not isinstance(posterior, ClassDraws):
             return np.ones(1), np.ones(1)
-        tails = np.array([(1 - level) / 2, (1 + level) / 2])
         shares = posterior.share[posterior.members]
-        low, high = weighted_quantiles(shares, posterior.parent_weights, tails)
+        low, high = weighted_quantiles(
+            shares, posterior.parent_weights, np.array(equal_tails(level))
+        )
         return low, high
 
     def curves_by_class(self, level: float = 0.95, n_points: int = 201) -> pd.DataFrame:

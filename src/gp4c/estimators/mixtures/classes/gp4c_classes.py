@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from gp4c.data.panel import PanelCounts
+from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_choice, check_panel, check_shared_parameters
 from gp4c.estimators.mixtures.classes.class_choice import ClassChoice
 from gp4c.estimators.mixtures.classes.class_curves import ClassCurves
@@ -355,7 +356,7 @@ class GP4CClasses(ClassCurves):
         posterior = self._posterior()
         if self.membership_design_ is None or not isinstance(posterior, ClassDraws):
             raise PanelDataError('this fit has no covariates of membership: membership="age"')
-        tails, rows = np.array([0.5, (1 - level) / 2, (1 + level) / 2]), []
+        tails, rows = np.array([0.5, *equal_tails(level)]), []
         for c in range(1, self.n_classes_):
             change = (
                 posterior.share_coefficients[1:, posterior.members[c]]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
+from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_band
 from gp4c.estimators.interfaces.posterior_curves import BAND_DRAWS, BAND_POINTS
 from gp4c.estimators.regression.factors.changing_effects import (
@@ -74,7 +75,7 @@ class EffectsOverTime(FactorModel):
             times = np.linspace(*self.window_, BAND_POINTS)
             who = draws.choose(BAND_DRAWS, np.random.default_rng(self._seed(None)))
             level = simultaneous_level(log_ratios(draws, part, column, times)[:, who].T, level)
-        low, high = self._ratio_quantiles(name, t, [(1 - level) / 2, (1 + level) / 2])
+        low, high = self._ratio_quantiles(name, t, equal_tails(level))
         return low, high
 
     def constant_ratio_test(self, name: str) -> ConstantRatioTest:

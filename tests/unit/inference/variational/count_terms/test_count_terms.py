@@ -175,7 +175,7 @@ def test_an_interval_that_the_nodes_do_not_resolve_is_worth_nothing(name: str) -
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="one of exact, lemma2, pointwise, not 'lemma3'"):
+    with pytest.raises(ValueError, match=f"one of {', '.join(COUNT_TERMS)}, not 'lemma3'"):
         count_term("lemma3")
 
 
