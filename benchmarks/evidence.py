@@ -61,6 +61,7 @@ MADE = {
     "docs/calibration.md": ("burst_calibration",),
     "docs/calibration_record.md": ("burst_calibration", "calibration"),
     "docs/guide/classes.md": ("classes",),
+    "docs/guide/forecast.md": ("forecast_pit",),
     "docs/guide/growth.md": ("growth",),
     "docs/guide/power.md": ("power_check",),
     "docs/guide/scale.md": ("scale",),

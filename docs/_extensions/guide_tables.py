@@ -126,6 +126,27 @@ def shape_sentence():
     )
 
 
+# -- forecasts -------------------------------------------------------------------------------------
+
+
+def forecasts_table():
+    """Probability transforms of counts that were forecast, by kind of data."""
+    found = read(RESULTS / "forecast_pit.json")["forecasts"]
+    rows = [
+        (
+            name if " " in name else f"simulated, {name} frailty",
+            f"{row['forecasts']:,}",
+            *(f"{row[key]:.2f}" for key in ("ks_p_value", "chi_square_p_value")),
+            *(f"{row[key]:.3f}" for key in ("below_0.05", "above_0.95")),
+            f"{row['inside_90%_interval']:.2f}",
+        )
+        for name, row in found.items()
+    ]
+    head = ("counts", "forecasts", "KS, p", "χ², p", "PIT < 0.05", "PIT > 0.95",
+            "in the 90% interval")  # fmt: skip
+    return table(head, rows)
+
+
 # -- power -----------------------------------------------------------------------------------------
 
 
@@ -153,6 +174,7 @@ TABLES = {
         "calibration": calibration_table, "oracle": oracle_sentence,
     },
     DOCS / "guide" / "classes.md": {"classes": classes_table},
+    DOCS / "guide" / "forecast.md": {"forecasts": forecasts_table},
     DOCS / "guide" / "growth.md": {"trends": trends_table, "shape": shape_sentence},
     DOCS / "guide" / "power.md": {"power": power_table},
     DOCS / "guide" / "scale.md": {"sizes": scale_tables.sizes, "cost": scale_tables.cost},
