@@ -6,13 +6,14 @@ fit <- function(data, times) {
   data$mid <- (data$start + data$stop) / 2
   data$length <- data$stop - data$start
   data$id <- factor(data$subject)
-  with_knots <- function(k, family) glmmTMB(
+  with_knots <- function(k, family) tryCatch(glmmTMB(
     as.formula(paste0("count ~ ns(mid, ", k, ") + (1 | id) + offset(log(length))")),
-    data = data, family = family)
-  fits <- lapply(c(5, 10, 15, 20), with_knots, family = nbinom1())
+    data = data, family = family), error = function(problem) NULL)
+  fitted <- function(family) Filter(function(fit) !is.null(fit) && !is.na(AIC(fit)),
+                                    lapply(c(5, 10, 15, 20), with_knots, family = family))
+  fits <- fitted(nbinom1())
   # Counts that vary no more than Poisson's put the dispersion at its limit: no fit has an AIC.
-  if (all(is.na(sapply(fits, AIC))))
-    fits <- lapply(c(5, 10, 15, 20), with_knots, family = poisson())
+  if (length(fits) == 0) fits <- fitted(poisson())
   model <- fits[[which.min(sapply(fits, AIC))]]
   new <- data.frame(mid = times, length = 1, id = NA)
   p <- predict(model, new, se.fit = TRUE, re.form = NA)
