@@ -8,12 +8,13 @@ def fit(data, times):
     mid, length = (data.start + data.stop) / 2, data.stop - data.start
     data = data.assign(mid=mid, log_length=np.log(length))
     errors = {"cov_type": "cluster", "cov_kwds": {"groups": data.subject}}
-    fits = [
-        smf.negativebinomial(f"count ~ cr(mid, df={df}) - 1", data, offset=data.log_length).fit(
-            disp=0, maxiter=200, **errors
-        )
-        for df in (5, 10, 15, 20)
-    ]
+    fits = []
+    for df in (5, 10, 15, 20):
+        model = smf.negativebinomial(f"count ~ cr(mid, df={df}) - 1", data, offset=data.log_length)
+        try:
+            fits.append(model.fit(disp=0, maxiter=200, **errors))
+        except np.linalg.LinAlgError:  # a spline with more freedom than the counts can bear
+            continue
     model = min(fits, key=lambda one: one.aic if np.isfinite(one.aic) else np.inf)
     found = model.get_prediction({"mid": times}, offset=np.zeros(len(times))).summary_frame()
     return model, {
