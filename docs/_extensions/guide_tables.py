@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import path_section
 import scale_tables
+import study_tables
 from readme_tables import RESULTS, ROOT, read, renew
+from study_tables import table
 
 DOCS = ROOT / "docs"
-
-
-def table(head, rows):
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 # -- calibration -----------------------------------------------------------------------------------
@@ -153,6 +149,12 @@ TABLES = {
         "calibration": calibration_table, "oracle": oracle_sentence,
     },
     DOCS / "guide" / "classes.md": {"classes": classes_table},
+    DOCS / "guide" / "compare.md": {
+        "rejections": study_tables.rejections,
+        "rivals": study_tables.rivals,
+        "adjusted": study_tables.adjusted,
+    },
+    DOCS / "guide" / "types.md": {"types": study_tables.types},
     DOCS / "guide" / "growth.md": {"trends": trends_table, "shape": shape_sentence},
     DOCS / "guide" / "power.md": {"power": power_table},
     DOCS / "guide" / "scale.md": {"sizes": scale_tables.sizes, "cost": scale_tables.cost},
