@@ -52,7 +52,7 @@ MINUTES = {
     "event_types": 8, "modulation_fleets": 10, "classes": 12, "mixture": 12, "power_peers": 12,
     "centres": 15, "adjusted_comparison": 15, "permutation_size": 15, "fuzz": 10, "trust": 10,
     "coverage": 30, "judge": 30, "peers": 30, "false_evidence": 30, "heldout": 45,
-    "burst_calibration": 60, "covariate_coverage": 60, "reproduction": 100, "mutation": 240,
+    "burst_calibration": 60, "covariate_coverage": 15, "reproduction": 100, "mutation": 240,
     "calibration": 600,
 }  # fmt: skip
 #: pages with tables that a program makes from results; each has a test of its own

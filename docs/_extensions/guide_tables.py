@@ -78,14 +78,20 @@ def classes_table():
 
 def covariates_table():
     """Share of intervals of rate ratios that hold the truth, by law and standard error."""
-    found = read(RESULTS / "covariate_coverage.json")["coverage"]
+    result = read(RESULTS / "covariate_coverage.json")
+    found = result["coverage"]
     errors = ("robust", "jackknife", "model")
     rows = [
         (law, f"`{effect}`", covariate, *(f"{row[error]:.3f}" for error in errors))
         for setting, rows in found.items() for law, effect in (setting.split("; effect="),)
         for covariate, row in rows.items()
     ]  # fmt: skip
-    return table(("counts", "effect", "covariate", "robust", "jackknife", "model-based"), rows)
+    shown = table(("counts", "effect", "covariate", "robust", "jackknife", "model-based"), rows)
+    of = "" if "stands_on" in result else " The estimator was an earlier one, of a bound over β."
+    return (
+        f"{shown}\n\n{result['simulations']} simulated trials of {result['subjects']} subjects with "
+        f"drop-out that depends on a covariate.{of}"
+    )
 
 
 # -- growth ---------------------------------------------------------------------------------------

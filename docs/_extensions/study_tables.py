@@ -23,8 +23,9 @@ def rejections():
     shape = [gap for law, gap in behind.items() if law.startswith(("early", "late", "crossing"))]
     return (
         f"{table(('', *names), rows)}\n\n"
-        f'A constant ratio is best seen by the level; "any" is {min(ratio):.0f} to {max(ratio):.0f} '
-        f"points behind the best there, and at most {max(shape):.0f} points elsewhere.\n"
+        f'A constant ratio is best seen by the level; "any" is {min(ratio):.0f} to '
+        f"{max(ratio):.0f} points behind the best there, and at most "
+        f"{max(shape):.0f} points elsewhere.\n"
         "Ignoring strata that matter gives false findings in "
         f"{ignored:.0%} of the trials."
     )
@@ -81,7 +82,8 @@ def types():
         f"{found['score_gain_error']:.1f} nats above separate fits on 40 new subjects.\n"
         f"*Skin data*, a random third held out, {found['n_splits']} splits: "
         f"{found['skin_gain']:.1f} nats above separate fits on average\n(standard deviation "
-        f"between splits {found['skin_gain_deviation']:.1f}). A joint fit takes {found['cpu_seconds']:.1f} "
-        f"seconds of processor time on the simulated data\nand {found['skin_cpu_seconds']:.1f} on "
+        f"between splits {found['skin_gain_deviation']:.1f}). "
+        f"A joint fit takes {found['cpu_seconds']:.1f} seconds of processor time on the "
+        f"simulated data\nand {found['skin_cpu_seconds']:.1f} on "
         "two thirds of the skin data (medians)."
     )
