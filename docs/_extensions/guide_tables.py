@@ -89,8 +89,8 @@ def covariates_table():
     shown = table(("counts", "effect", "covariate", "robust", "jackknife", "model-based"), rows)
     of = "" if "stands_on" in result else " The estimator was an earlier one, of a bound over β."
     return (
-        f"{shown}\n\n{result['simulations']} simulated trials of {result['subjects']} subjects with "
-        f"drop-out that depends on a covariate.{of}"
+        f"{shown}\n\n{result['simulations']} simulated trials of {result['subjects']} subjects "
+        f"with drop-out that depends on a covariate.{of}"
     )
 
 
