@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import path_section
 import scale_tables
+import study_tables
 from readme_tables import RESULTS, ROOT, read, renew
+from study_tables import table
 
 DOCS = ROOT / "docs"
-
-
-def table(head, rows):
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
 # -- calibration -----------------------------------------------------------------------------------
@@ -82,14 +78,20 @@ def classes_table():
 
 def covariates_table():
     """Share of intervals of rate ratios that hold the truth, by law and standard error."""
-    found = read(RESULTS / "covariate_coverage.json")["coverage"]
+    result = read(RESULTS / "covariate_coverage.json")
+    found = result["coverage"]
     errors = ("robust", "jackknife", "model")
     rows = [
-        (law, f"`{effect}`", covariate, *(f"{row[error]:.3f}" for error in errors))
-        for setting, rows in found.items() for law, effect in (setting.split("; effect="),)
+        (law, fitted, covariate, *(f"{row[error]:.3f}" for error in errors))
+        for setting, rows in found.items() for law, fitted in (setting.split("; "),)
         for covariate, row in rows.items()
     ]  # fmt: skip
-    return table(("counts", "effect", "covariate", "robust", "jackknife", "model-based"), rows)
+    shown = table(("counts", "fitted", "covariate", "robust", "jackknife", "model-based"), rows)
+    of = "" if "stands_on" in result else " The estimator was an earlier one, of a bound over β."
+    return (
+        f"{shown}\n\n{result['simulations']} simulated trials of {result['subjects']} subjects "
+        f"with drop-out that depends on a covariate.{of}"
+    )
 
 
 # -- growth ---------------------------------------------------------------------------------------
@@ -174,6 +176,12 @@ TABLES = {
         "calibration": calibration_table, "oracle": oracle_sentence,
     },
     DOCS / "guide" / "classes.md": {"classes": classes_table},
+    DOCS / "guide" / "compare.md": {
+        "rejections": study_tables.rejections,
+        "rivals": study_tables.rivals,
+        "adjusted": study_tables.adjusted,
+    },
+    DOCS / "guide" / "types.md": {"types": study_tables.types},
     DOCS / "guide" / "forecast.md": {"forecasts": forecasts_table},
     DOCS / "guide" / "growth.md": {"trends": trends_table, "shape": shape_sentence},
     DOCS / "guide" / "power.md": {"power": power_table},

@@ -87,7 +87,7 @@ def test_tables_of_guides_say_what_the_results_say(monkeypatch):
 
     for page in (*made.TABLES, made.path_section.PAGE):
         assert made.renewed(page) == page.read_text(encoding="utf-8"), f"{page}: run `make readme`"
-    for name in ("guide_tables", "scale_tables", "path_section", "readme_tables"):
+    for name in ("guide_tables", "study_tables", "scale_tables", "path_section", "readme_tables"):
         sys.modules.pop(name, None)
 
 
