@@ -212,6 +212,7 @@ def test_an_unknown_name_lists_the_known_ones():
         (lambda: panel.where(treatment="plac"), ValueError, "'placebo', 'thiotepa'"),
         (lambda: gp4c.GP4C(efect="gamma"), TypeError, "'bursts'.*did you mean 'effect'"),
         (lambda: gp4c.Raport, AttributeError, "did you mean 'Report'"),
+        (lambda: gp4c.HPP, AttributeError, "there are PanelCounts, .*, HomogeneousPoisson"),
         (lambda: model.summary()["event"], KeyError, "did you mean 'events'"),
         (lambda: model.forecast(53, 60, subjects=["x"]), KeyError, "there are 1, 2, 3"),
         (lambda: model.plot(what="rate"), ValueError, "'intensity', 'cumulative' or 'history'"),

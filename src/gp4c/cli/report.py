@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from gp4c.estimators.base import PanelEstimator
 
 FORMATS = ("html", "docx", "pdf")
+#: endings of documents that a report is not written as; a folder is hardly called like that
+_OTHER_DOCUMENTS = ("csv", "doc", "htm", "md", "odt", "rtf", "tex", "txt", "xlsx")
 
 
 @takes_table
@@ -162,6 +164,10 @@ def _targets(out: Path, formats: str | None) -> tuple[Path, list[str]]:
 
     ending = out.suffix.lower().removeprefix(".")
     is_file = ending in FORMATS
+    if ending in _OTHER_DOCUMENTS and not out.is_dir():
+        raise typer.BadParameter(
+            f"--out {out.name}: a report is written as .html, .docx or .pdf, or into a folder"
+        )
     asked = read_formats(formats, "--format", FORMATS) or ((ending,) if is_file else ("html",))
     if is_file and asked != (ending,):
         raise typer.BadParameter(f"--out {out.name} is one file; --format {formats} needs a folder")

@@ -372,7 +372,7 @@ class PanelEstimator(Showing, FittedWindow):
 
         :meta private:
         """
-        return f"The curve of this {type(self).__name__} is plugged in: its error is left out."
+        return f"The curve of this {type(self).__name__} is taken as exact: its error is left out."
 
     def new_subject_words(self) -> str:
         """What a forecast says of a new subject's factors; empty if nothing is to say.

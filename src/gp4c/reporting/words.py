@@ -46,7 +46,9 @@ def point(value: float, digits: int = 3) -> str:
 
 
 def moment(value: float, unit: str | None) -> str:
-    """Write a point in time: ``53 months``, or ``time 53`` without a unit."""
+    """Write a point in time: ``53 months``, ``time 53`` without a unit, a year of the calendar."""
+    if unit == "years" and 1000 <= value < 10_000:
+        return point(value)
     return f"{point(value)} {unit}" if unit else f"time {point(value)}"
 
 

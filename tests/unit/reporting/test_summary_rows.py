@@ -156,12 +156,13 @@ def test_years_are_points_in_time_not_amounts():
     assert [point(t) for t in (1963, 1963.25, 12, 0.5, 12345)] == [
         "1963", "1963.2", "12", "0.5", "12345",
     ]  # fmt: skip
-    assert moment(1963.0, "years") == "1963 years"
+    assert [moment(t, "years") for t in (1963.0, 12.0)] == ["1963", "12 years"]
     panel, _ = gp4c.simulate_panel(
         0.4, window=(1963, 1990), n_subjects=8, n_intervals=3, time_unit="years", random_state=1
     )
     text = str(gp4c.HomogeneousPoisson().fit(panel).summary())
     assert "window                  1963 to 1990 years" in text
+    assert "by 1990, per subject" in " ".join(text.split())
     assert "1,9" not in text
 
 

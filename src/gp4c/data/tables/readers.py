@@ -293,12 +293,14 @@ def recognise_table(source: Readable, **options: Unpack[PanelOptions]) -> TableR
 def read_table(source: Readable, label_column: LabelColumn, choice: Choice | None = None) -> Table:
     """Read a file of any kind, the result of a query, or a data frame as a table."""
     choice = choice or Choice()
-    if isinstance(source, str | os.PathLike | Stream):
+    if isinstance(source, str | os.PathLike):
         return read_file(TableFile(source), choice, label_column)
-    if is_frame(source):
+    if is_frame(source):  # before streams: a column called "read" would look like one
         for name in choice.given():
             raise PanelDataError(f"a data frame takes no {name}=...; that is for files")
         return table_of(source)
+    if isinstance(source, Stream):
+        return read_file(TableFile(source), choice, label_column)
     if isinstance(source, Connection):
         return read_connection(source, choice)
     raise PanelDataError(

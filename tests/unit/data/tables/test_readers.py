@@ -360,7 +360,7 @@ def test_a_data_frame_is_read_as_its_file_is():
         assert panel.notes == expected.notes
     visits = pd.DataFrame({"id": [1, 1], "date": ["2024-01-31", "2024-03-01"], "n": [0, 2]})
     assert gp4c.read_panel(visits).window == (0.0, 30.0)
-    assert gp4c.read_panel(visits.rename(columns={"n": "seen"}), count="seen").n_events == 2
+    assert gp4c.read_panel(visits.rename(columns={"n": "read"}), count="read").n_events == 2
 
 
 def test_a_data_frame_has_no_sheet_and_may_be_empty():

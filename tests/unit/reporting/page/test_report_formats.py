@@ -130,6 +130,9 @@ def test_the_command_writes_what_is_asked_for(tmp_path, monkeypatch):
     done = run("--format html --out x.docx")
     assert done.exit_code == 2
     assert "needs a folder" in " ".join(done.output.replace("│", " ").split())
+    done = run("--out trial.doc")
+    assert (done.exit_code, (tmp_path / "trial.doc").exists()) == (2, False)
+    assert "is written as .html, .docx or .pdf" in " ".join(done.output.replace("│", " ").split())
     monkeypatch.setitem(sys.modules, "docx", None)
     done = run("--out x.docx")
     assert (done.exit_code, (tmp_path / "x.docx").exists()) == (2, False)

@@ -22,6 +22,7 @@ from pyarrow import feather
 import gp4c
 from gp4c.analysis.groups.panel_test import PanelTest
 from gp4c.exceptions import MissingExtraError, NotEnoughMemoryError, PanelDataError
+from sas_files import write_sas7bdat
 
 #: dates, whole and broken numbers, codes with leading zeros, gaps in covariates, letters
 FRAME = pd.DataFrame(
@@ -72,6 +73,7 @@ WRITERS = {
     "visits.zsav": lambda path: pyreadstat.write_sav(FRAME, path, compress=True),
     "visits.dta": lambda path: pyreadstat.write_dta(FRAME, path),
     "visits.xpt": lambda path: pyreadstat.write_xport(FRAME, path),
+    "visits.sas7bdat": lambda path: write_sas7bdat(FRAME, path),
     "visits.jsonl": _json_lines,
     "visits.duckdb": _duckdb,
     "visits.sqlite": _sqlite,
@@ -281,10 +283,11 @@ def test_labelled_values_keep_the_order_of_their_codes(write, tmp_path):
 )
 def test_days_of_stata_and_sas_are_dates_however_they_are_shown(shown, tmp_path):
     days = [(day - dt.date(1960, 1, 1)).days for day in FRAME["date"]]
-    path = tmp_path / f"days.{'dta' if shown.startswith('%') else 'xpt'}"
-    write = pyreadstat.write_dta if shown.startswith("%") else pyreadstat.write_xport
-    write(FRAME.assign(date=np.array(days, float)), path, variable_format={"date": shown})
-    assert gp4c.read_panel(path, **OPTIONS).time_origin == pd.Timestamp("2024-01-01")
+    sas = {"xpt": pyreadstat.write_xport, "sas7bdat": write_sas7bdat}
+    for ending, write in {"dta": pyreadstat.write_dta}.items() if shown[0] == "%" else sas.items():
+        path = tmp_path / f"days.{ending}"
+        write(FRAME.assign(date=np.array(days, float)), path, variable_format={"date": shown})
+        assert gp4c.read_panel(path, **OPTIONS).time_origin == pd.Timestamp("2024-01-01")
 
 
 # --- what cannot be read --------------------------------------------------------------------------
