@@ -16,6 +16,7 @@ from gp4c.cli.options.estimator_options import (
     SeasonOption,
     SeedOption,
     TrendOption,
+    has_option,
     make_estimator,
     with_covariates,
 )
@@ -58,8 +59,9 @@ def backtest(
 ) -> None:
     """Forecast from rolling origins and compare the forecasts with what was counted.
 
-    Prints how often intervals held and log scores relative to a constant rate;
-    with --out also writes backtest.csv and plots.
+    Prints how often intervals held and log scores relative to a constant rate,
+    of growth models too; with --out also writes backtest.csv and plots.
+    --formula, --trend and --season go to the models that have them.
 
     Example: gp4c backtest bladder --model hpp --horizon 10 --origins 2
     """
@@ -67,10 +69,13 @@ def backtest(
 
     panel = with_covariates(read_source(file, table), formula, table.drop_missing)
     chosen = model or [Estimator.GP4C.value]
-    models = {
-        kind: make_estimator(kind, effect, bursts, seed, formula, trend=trend, season=season)
-        for kind in chosen
-    }
+    models = {}
+    for kind in chosen:
+        z, part, cycle = (
+            _where_taken(name, value, kind, chosen)
+            for name, value in (("formula", formula), ("trend", trend), ("season", season))
+        )
+        models[kind] = make_estimator(kind, effect, bursts, seed, z, trend=part, season=cycle)
     with working("testing", quiet=as_json) as say:
         found = gp4c.backtest(
             models, panel, horizon, origins, level=level, random_state=seed, progress=say
@@ -80,6 +85,12 @@ def backtest(
             return
         written = write_all(output.out, _writers(found, output))
     say_written(written)
+
+
+def _where_taken(option: str, value: str | None, kind: str, chosen: list[str]) -> str | None:
+    """An option for a model that has it; for all of them, which is refused, if none has it."""
+    lacks = not has_option(kind, option)
+    return None if lacks and any(has_option(one, option) for one in chosen) else value
 
 
 def _writers(found: Backtest, output: OutputOptions) -> dict[str, Writer]:

@@ -164,6 +164,11 @@ def make_estimator(
     return kind(**known, **(own or {}))
 
 
+def has_option(estimator: str, argument: str) -> bool:
+    """Whether an estimator has an argument of this name."""
+    return argument in _kind(estimator)().get_params()
+
+
 def _check_factors(
     trend: str | None, season: str | None, kind: type[PanelEstimator], free: bool
 ) -> None:
