@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.analysis.rolling_origins import RollingOrigins
 from gp4c.data.checks import few_digits, plural
 from gp4c.data.formulas.covariate_rows import design_rows, last_rows
+from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.forecasts.joint_counts import Asked, JointCounts
-from gp4c.exceptions import GP4CWarning, PanelDataError
+from gp4c.exceptions import GP4CWarning
 from gp4c.plain import printable
 from gp4c.threads import one_blas_thread
 
@@ -183,6 +185,12 @@ class Backtest:
         plots = import_module("gp4c.reporting.figures.fleets.backtest_plots")
         return plots.plot_backtest(self, ax, what=what)  # type: ignore[no-any-return]
 
+    def _when(self) -> str:
+        """The first and the last origin, where they have dates."""
+        axis, origins = TimeAxis(self.time_unit, self.time_origin), self.rows["origin"]
+        dates = dict.fromkeys(axis.date(time) for time in (origins.min(), origins.max()))
+        return f", {' to '.join(filter(None, dates))}" if axis.has_dates else ""
+
     def __str__(self) -> str:
         import pandas as pd
 
@@ -193,7 +201,7 @@ class Backtest:
         text = table.to_string(float_format=lambda x: f"{x:.3g}", index_names=False)
         return printable(
             f"Forecasts of the next {few_digits(self.horizon)}{unit} from "
-            f"{plural(origins, 'origin')}\n{text}\n"
+            f"{plural(origins, 'origin')}{self._when()}\n{text}\n"
             f"held: share of the counts inside their {100 * self.level:g}% intervals; a count at "
             f"the edge counts in part.\nsubjects, totals: log score relative to {self.reference}; "
             "more is better, with standard errors."
@@ -218,8 +226,9 @@ def backtest(
     Parameters
     ----------
     models : dict of str to estimator, or an estimator
-        Fitted afresh at each origin. A constant rate with frailty and bursts is added as the
-        yardstick, unless there is a model called "constant rate".
+        Fitted afresh at each origin. A constant rate, a power law and a log-linear rate, each with
+        frailty and bursts, are added as yardsticks, unless there are models called "constant rate",
+        "power-law" and "log-linear".
     panel : PanelCounts
     horizon : float
         How far ahead forecasts go; origins lie so far apart, the last one so far before the end.
@@ -240,6 +249,8 @@ def backtest(
     Notes
     -----
     An interval that straddles an origin is forecast from it, since its count was not known then.
+    Where time is counted from entry, origins are on the clock that the subjects share (the
+    calendar, if entries are dates).
     Exposure, usage and covariates are those that came: only the counts are forecast.
 
     Examples
@@ -253,15 +264,16 @@ def backtest(
     named = dict(models) if isinstance(models, Mapping) else {type(models).__name__: models}
     if not named:
         raise ValueError("there is no model to test")
-    if CONSTANT not in named:
-        homogeneous = import_module("gp4c.classical.parametric.homogeneous").HomogeneousPoisson
-        named[CONSTANT] = homogeneous(effect="gamma", bursts=True)
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, not {level!r}")
     parts: list[pd.DataFrame] = []
-    for origin in origins(panel, horizon, n_origins, level):
-        seen, came = split_at(panel, origin, horizon)
+    rolling = RollingOrigins(panel, horizon, n_origins)
+    named |= {name: one for name, one in _yardsticks(rolling).items() if name not in named}
+    for origin in rolling.times:
+        seen, came = rolling.split(origin)
         for name, model in named.items():
             if progress is not None:
-                progress(f"{name} at {few_digits(origin)}")
+                progress(f"{name} at {rolling.axis.shown(origin)}")
             rng = np.random.default_rng([random_state, len(parts)])
             fitted = _fit(model, seen)
             parts.append(
@@ -272,59 +284,26 @@ def backtest(
     table = pd.concat(parts, ignore_index=True)
     first = ["model", "origin", "of", "subject"]
     table = table[[*first, *(name for name in table.columns if name not in first)]]
-    return Backtest(table, level, horizon, CONSTANT, panel.time_unit, panel.time_origin)
+    axis = rolling.axis
+    if axis.has_dates:
+        table.insert(2, "origin_date", [axis.date(origin) for origin in table["origin"]])
+    return Backtest(table, level, horizon, CONSTANT, axis.unit, axis.origin)
 
 
-def origins(panel: PanelCounts, horizon: float, n_origins: int, level: float = 0.9) -> Floats:
-    """Times that forecasts are made at, a horizon apart, the last one a horizon before the end."""
-    if not (np.isfinite(horizon) and horizon > 0):
-        raise PanelDataError(f"horizon must be a positive length of time; found {horizon!r}")
-    if n_origins < 1:
-        raise PanelDataError(f"n_origins must be at least 1; found {n_origins!r}")
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, not {level!r}")
-    last = float(panel.stop.max())
-    found = last - horizon * np.arange(n_origins, 0, -1)
-    if not np.any(panel.stop <= found[0]):
-        raise PanelDataError(
-            f"{plural(n_origins, 'origin')} of {few_digits(horizon)} each leave nothing to learn "
-            f"from: no interval ends by {few_digits(found[0])}"
-        )
-    return np.asarray(found)
+def _yardsticks(rolling: RollingOrigins) -> dict[str, PanelEstimator]:
+    """What other models are held against: a constant rate and growth, with frailty and bursts.
 
-
-def split_at(
-    panel: PanelCounts, origin: float, horizon: float
-) -> tuple[PanelCounts, PanelCounts]:  # fmt: skip
-    """What was known at an origin, and what came within the horizon."""
-    end = origin + horizon * (1 + 1e-12)
-    came = (panel.stop > origin) & (panel.stop <= end)
-    if not came.any():
-        raise PanelDataError(
-            f"no interval ends between {few_digits(origin)} and {few_digits(end)}: choose a longer "
-            "horizon"
-        )
-    low = panel.window[0]
-    seen = _rows(panel, panel.stop <= origin)
-    later = _rows(panel, came)
-    return seen._like(window=(low, float(origin))), later
-
-
-def _rows(panel: PanelCounts, chosen: NDArray[np.bool_]) -> PanelCounts:
-    """A panel of some rows; who went out of service is not known at an origin."""
-    kept, index = np.unique(panel.subject_index[chosen], return_inverse=True)
-    between = panel._interval_covariates
-    return panel._like(
-        subjects=panel.subjects[kept],
-        subject_index=index.astype(np.intp).reshape(-1),
-        start=panel.start[chosen],
-        stop=panel.stop[chosen],
-        count=panel.count[chosen],
-        exposure=panel.exposure[chosen],
-        service=None,
-        _covariates=None if panel._covariates is None else panel._covariates.iloc[kept],
-        _interval_covariates=None if between is None else between.iloc[np.flatnonzero(chosen)],
-    )
+    Growth only where the first origin knows enough to estimate it.
+    """
+    home = "gp4c.classical.parametric"
+    growth = import_module(f"{home}.growth")
+    found = {CONSTANT: import_module(f"{home}.homogeneous").HomogeneousPoisson}
+    seen, _ = rolling.split(rolling.times[0])
+    if seen.n_events and len(seen.distinct()) > 1:
+        found["log-linear"] = growth.LogLinear
+        if seen.start.min() >= 0:  # the clock of a power law begins at 0
+            found["power-law"] = growth.PowerLaw
+    return {name: kind(effect="gamma", bursts=True) for name, kind in found.items()}
 
 
 def _fit(model: PanelEstimator, panel: PanelCounts) -> PanelEstimator:

@@ -1,12 +1,14 @@
 """Back-testing: what was known when, calibrated forecasts, and scores against a constant rate."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
 import gp4c
-from gp4c.analysis.backtest import CONSTANT, origins, split_at
+from gp4c.analysis.backtest import CONSTANT
+from gp4c.analysis.rolling_origins import RollingOrigins
 from gp4c.exceptions import PanelDataError
 
 
@@ -24,12 +26,13 @@ def tested(steady):
 
 
 def test_forecasts_know_only_what_had_ended(steady):
-    for origin in origins(steady, 6, 4):
-        seen, came = split_at(steady, origin, 6)
+    rolling = RollingOrigins(steady, 6, 4)
+    for origin in rolling.times:
+        seen, came = rolling.split(origin)
         assert seen.stop.max() <= origin == seen.window[1]
         assert came.stop.min() > origin
         assert came.stop.max() <= origin + 6 * (1 + 1e-9)
-    assert_allclose(origins(steady, 6, 4), steady.stop.max() - [24, 18, 12, 6])
+    assert_allclose(rolling.times, steady.stop.max() - [24, 18, 12, 6])
 
 
 def test_what_came_is_counted_once(steady, tested):
@@ -38,7 +41,7 @@ def test_what_came_is_counted_once(steady, tested):
     late = steady.count[steady.stop > one["origin"].min()].sum()
     assert one.loc[one["of"] == "total", "events"].sum() == late
     assert one.loc[one["of"] == "subject", "events"].sum() == late
-    assert set(table["model"]) == {"poisson", CONSTANT}
+    assert set(table["model"]) == {"poisson", CONSTANT, "power-law", "log-linear"}
 
 
 def test_forecasts_of_the_truth_are_calibrated(tested):
@@ -68,7 +71,7 @@ def test_log_scores_and_pit_are_those_of_the_negative_binomial(steady):
     found = gp4c.backtest(gp4c.HomogeneousPoisson(effect="gamma"), steady, 10, 1, n_draws=40_000)
     table = found.to_frame()
     row = table[(table["model"] == "HomogeneousPoisson") & (table["subject"] == 7)].iloc[0]
-    seen, came = split_at(steady, row["origin"], 10)
+    seen, came = RollingOrigins(steady, 10, 1).split(row["origin"])
     model = gp4c.HomogeneousPoisson(effect="gamma").fit(seen)
     own, next_one = seen.where(subject=7), came.where(subject=7)
     shape = model.frailty_shape_ + own.n_events
@@ -90,12 +93,44 @@ def test_a_trend_is_worth_a_curve():
     assert found.to_frame().query("of == 'total'").groupby("model")["low"].min().all()
 
 
+def test_growth_is_among_the_yardsticks():
+    panel = gp4c.simulate_panel(
+        ([0, 40], [0.05, 0.6]), window=(0, 40), n_subjects=60, n_intervals=20, random_state=1
+    )[0]
+    found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=4, n_origins=2)
+    assert found.scores.loc["power-law", "totals"] > 5  # the rate grows nearly as time itself
+
+
+def test_with_entries_on_the_calendar_nothing_later_is_known():
+    rng, rows = np.random.default_rng(2), []
+    for k in range(40):
+        entry = float(rng.uniform(0, 20))
+        for age in range(0, 40 - int(entry), 2):
+            season = np.exp(1.2 * np.cos(2 * np.pi * (entry + age - 1) / 12))
+            rows.append((k, pd.Timestamp("2020-01-01") + pd.Timedelta(days=30.4375 * (entry + age)),
+                         rng.poisson(season) if age else 0))  # fmt: skip
+    table = pd.DataFrame(rows, columns=["subject", "time", "count"])
+    panel = gp4c.PanelCounts.from_visits(table, origin=None, since_entry=True, time_unit="months")
+    rolling = RollingOrigins(panel, 3, 2)
+    seen, came = rolling.split(rolling.times[-1])
+    late = [p.stop + p.service.entry[p.subject_index] for p in (seen, came)]
+    assert late[0].max() <= rolling.times[-1] < late[1].min()
+    assert came.start.max() > 20  # at many ages
+    assert came.start.min() < 20
+    models = {"season": gp4c.GP4C(season="year", effect=None, bursts=False)}
+    found = gp4c.backtest(models, panel, horizon=3, n_origins=2)
+    assert found.scores.loc["season", "subjects"] > 10
+    said = found.to_frame()["origin_date"].unique().tolist()
+    assert said == [rolling.axis.date(t) for t in rolling.times]
+    assert f"from 2 origins, {said[0]} to {said[1]}" in str(found)
+
+
 def test_newcomers_and_covariates_are_forecast():
     panel = gp4c.load_dataset("bladder")
     found = gp4c.backtest({"gp4c": gp4c.GP4C(formula="treatment")}, panel, horizon=20, n_origins=1)
     table = found.to_frame()
     assert np.isfinite(table["log_score"]).all()
-    assert len(table) == 2 * (table["of"].eq("subject").sum() // 2 + 1)
+    assert len(table) == 4 * (table["of"].eq("subject").sum() // 4 + 1)
 
 
 @pytest.mark.parametrize(

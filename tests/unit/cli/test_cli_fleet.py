@@ -127,7 +127,9 @@ def test_back_testing_is_a_command(workplace):
     )
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
-    assert [row["model"] for row in said["coverage"]] == ["hpp", "constant rate"]
+    names = ["hpp", "constant rate", "log-linear", "power-law"]
+    assert [row["model"] for row in said["coverage"]] == names
+    assert said["forecasts"][0]["origin_date"].startswith("2024-0")
     assert len(pd.read_csv("b/backtest.csv")) == len(said["forecasts"])
     assert (workplace / "b" / "backtest-pit.png").exists()
 
@@ -140,9 +142,13 @@ def test_back_tests_take_the_trend_and_the_season_of_the_fit(workplace, monkeypa
         raise PanelDataError("that is enough")
 
     monkeypatch.setattr(gp4c, "backtest", backtest)
-    done = run(f"backtest inspections.csv {READ} --horizon 3 --trend loglinear --season 12")
+    parts = "--trend loglinear --season 12"
+    done = run(f"backtest inspections.csv {READ} --horizon 3 {parts} --model gp4c --model hpp")
     assert "that is enough" in done.stderr
     assert (tested["gp4c"].trend, tested["gp4c"].season) == ("loglinear", 12.0)
+    assert isinstance(tested["hpp"], gp4c.HomogeneousPoisson)
+    refused = run(f"backtest inspections.csv {READ} --horizon 3 {parts} --model hpp")
+    assert "--trend and --season go with --model gp4c" in refused.stderr
 
 
 @pytest.mark.filterwarnings("default")

@@ -15,6 +15,7 @@ from gp4c.cli.options.estimator_options import (
     SeasonOption,
     SeedOption,
     TrendOption,
+    estimator_kind,
     with_covariates,
 )
 from gp4c.cli.options.model_options import ModelOptions
@@ -57,8 +58,9 @@ def backtest(
 ) -> None:
     """Forecast from rolling origins and compare the forecasts with what was counted.
 
-    Prints how often intervals held and log scores relative to a constant rate;
-    with --out also writes backtest.csv and plots.
+    Prints how often intervals held and log scores relative to a constant rate,
+    of growth models too; with --out also writes backtest.csv and plots.
+    --formula, --trend and --season go to the models that have them.
 
     Example: gp4c backtest bladder --model hpp --horizon 10 --origins 2
     """
@@ -66,10 +68,13 @@ def backtest(
 
     panel = with_covariates(read_source(file, table), formula, table.drop_missing)
     chosen = model or [Estimator.GP4C.value]
-    models = {
-        kind: ModelOptions(kind, effect, bursts, formula, trend=trend, season=season).build(seed)
-        for kind in chosen
-    }
+    models = {}
+    for kind in chosen:
+        asked = {
+            name: _where_taken(name, value, kind, chosen)
+            for name, value in (("formula", formula), ("trend", trend), ("season", season))
+        }
+        models[kind] = ModelOptions(kind, effect, bursts, **asked).build(seed)
     with working("testing", quiet=as_json) as say:
         found = gp4c.backtest(
             models, panel, horizon, origins, level=level, random_state=seed, progress=say
@@ -79,6 +84,12 @@ def backtest(
             return
         written = write_all(output.out, _writers(found, output))
     say_written(written)
+
+
+def _where_taken(option: str, value: str | None, kind: str, chosen: list[str]) -> str | None:
+    """An option for a model that has it; for all of them, which is refused, if none has it."""
+    having = [one for one in chosen if option in estimator_kind(one)().get_params()]
+    return value if kind in having or not having else None
 
 
 def _writers(found: Backtest, output: OutputOptions) -> dict[str, Writer]:

@@ -40,6 +40,8 @@ LATE, _FEWEST = 0.25, 20
 _DRAWS = 600
 #: subjects beyond which the question is not asked: it would take longer than the forecast
 _MOST_SUBJECTS = 3000
+#: subjects times draws whose effects are integrated at once: what a processor's cache has room for
+_AT_ONCE = 20_000
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,13 @@ def _log_likelihoods(draws: CurveDraws, counts: SubjectCounts, way: str) -> Floa
     """ln p of all counts under each draw, (S,)."""
     who, rng = np.arange(draws.size), np.random.default_rng(0)
     areas = draws.beyond_integrals(counts.start, counts.stop, who, rng, way, counts.inputs)
-    return np.asarray(counts.log_likelihoods(areas, draws.params).sum(axis=0))
+    parts = max(1, draws.size * counts.n_subjects // _AT_ONCE)
+    return np.concatenate(
+        [
+            counts.log_likelihoods(areas[:, some], draws.params[:, some]).sum(axis=0)
+            for some in np.array_split(who, parts)
+        ]
+    )
 
 
 def _until(counts: SubjectCounts, cut: float) -> SubjectCounts:

@@ -150,6 +150,7 @@ def test_plan_backtest_and_ranking_have_tables(visits, default):
     plan = gp4c.power(ratio=0.6, rate=0.2, n_per_arm=[20, 40], follow_up=24, n_trials=10)
     assert plan.table().to_frame().equals(plan.to_frame())
     tested = gp4c.backtest(gp4c.HomogeneousPoisson(), visits, horizon=3, n_origins=1, n_draws=50)
-    assert [row[0] for row in tested.table().rows] == ["HomogeneousPoisson", "constant rate"]
+    names = ["HomogeneousPoisson", "constant rate", "log-linear", "power-law"]
+    assert [row[0] for row in tested.table().rows] == names
     ranking = default.unit_ranking()
     assert len(ranking_table(ranking, 0.95, 5).rows) == 5
