@@ -131,7 +131,7 @@ def subject_scores(
         null = fit_null(at_risk, count, weights[subject], strata[subject], z, null)
         mean = null.mass.sum(axis=1)
         law = count_moments(count, mean, subject, n_subjects)
-        weights = law.weights(np.bincount(subject, mean, n_subjects))
+        weights = law.weights(np.bincount(subject, mean, n_subjects))  # type: ignore[arg-type]
     null = fit_null(at_risk, count, weights[subject], strata[subject], z, null)
     total = null.mass.sum(axis=1)
     ratio = np.divide(count, total, out=np.ones_like(total), where=total > 0)

@@ -95,7 +95,7 @@ def score_statistics(
         variance = np.maximum(variance, each.sum(axis=1) @ x @ x)
     along = total @ x
     form = _form(along[:, None], variance[:, None, None], np.asarray(size))
-    return np.copysign(form, along)
+    return np.copysign(form, along)  # type: ignore[no-any-return]
 
 
 def score_moments(

@@ -96,8 +96,8 @@ def _spread(design: TrialDesign) -> str:
     if design.phi == 0:
         return f"{between}; a subject's events come one by one (Poisson counts)."
     return (
-        f"{between}; a subject's events come in bursts, so that a count varies "
-        f"{design.dispersion:.3g} times as much as a Poisson count (negative binomial)."
+        f"{between}; a subject's events come in bursts, so that the variance of its counts is "
+        f"{design.dispersion:.3g} times their mean (negative binomial)."
     )
 
 

@@ -310,8 +310,9 @@ def _disagreement(p_value: float, probabilities: dict[str, float], test: str) ->
         ]
     if p_value <= FOUND and same > LEANING:
         return [
-            "Here only the test speaks for a difference: a p-value not far below 0.05 is weak "
-            "evidence, since data like these are hardly less likely with one common curve."
+            "Here only the test speaks for a difference; the model finds data like these hardly "
+            "less likely with one common curve. A p-value just below 0.05 is weak evidence; if it "
+            "is far smaller, look at the diagnostics: the model may not fit."
         ]
     return []
 

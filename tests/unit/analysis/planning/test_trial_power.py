@@ -175,7 +175,7 @@ def test_the_paragraph_names_every_assumption():
     for words in (
         "20 subjects in the first arm and 40 in the second", "25 simulated trials",
         "ratio of event rates of 0.6", "two-sided level 10%", "constant rate of 0.25 per month",
-        "variance 0.75", "2.5 times as much as a Poisson count", "12 months",
+        "variance 0.75", "the variance of its counts is 2.5 times their mean", "12 months",
         "at 6 evenly spaced visits",
         "up to 0.5 early or late", "15% of the subjects leave", "relative rates 0.5, 1.5",
         "19 permutations", "within strata", "seed 7", "negative-binomial formula",
