@@ -197,12 +197,13 @@ def brought_to(step: str, tab: Tab, table: bytes) -> None:
     if step in ("looking", "fitting"):
         tab.upload("visits.csv", table)
     if step == "fitting":
-        tab.until_said("subjects")
+        tab.until_said("looked")
         tab.fit()
+        tab.until_said("begin")
 
 
-def ended(step: str, number: signal.Signals, folder: Path, table: bytes) -> str:
-    """End a server at some step; the port is free again, and nobody and nothing is left.
+def ended(step: str, number: signal.Signals, folder: Path, table: bytes, delay: float = 0.0) -> str:
+    """End a server at some step, after a while: the port is free and nobody and nothing is left.
 
     What SIGKILL leaves in the folder of temporary files is the system's to clean.
     """
@@ -211,6 +212,7 @@ def ended(step: str, number: signal.Signals, folder: Path, table: bytes) -> str:
     with server(folder) as running:
         tab, other = Tab(running.address), Tab(running.address)
         brought_to(step, tab, table)
+        time.sleep(delay)
         code, said = running.end(number)
         assert "Traceback" not in said, said
         # Ctrl-C is the way to end it; the others end it by themselves
@@ -244,7 +246,7 @@ def lost_worker(folder: Path, table: bytes) -> str:
         tab.until_said("ended before its time")
         other = Tab(running.address)
         other.upload("visits.csv", table)
-        other.until_said("subjects")
+        other.until_said("looked")
         code, said = running.end(signal.SIGINT)
         assert code == 0, (code, said)
     return "the other tab went on"

@@ -32,7 +32,7 @@ ROOM, MEMORY, PATIENCE = 2_000_000_000, 1_000_000_000, 5.0
 LONGEST = 1500
 #: rows of the table in a good file; crafted files that hold all of them, whatever they claim
 ROWS = 4
-READABLE = {"minus one row.sav", "two milliard rows.sav"}
+READABLE = {"minus one row.sav", "two milliard rows.sav", "two milliard columns.sav"}
 SECRET = "subject,start,stop,count\nsecret,0,1,7\n"
 
 BOMB = b" " * (1 << 20)
