@@ -84,6 +84,20 @@ def trust_table(path=TESTS / "trust" / "results.json"):
             kinds[key.partition(": ")[2]] += number
         said = ", ".join(f"{kinds[kind]:,} {word}" for kind, word in _LOADED.items() if kinds[kind])
         rows.append(("hostile model files loaded", f"{files['files']:,}", said))
+    if tables := found.get("hostile tables"):
+        said = ", ".join(
+            f"{sum(n for key, n in tables.items() if key.endswith(f': {word}')):,} {text}"
+            for word, text in (("refused", "refused in one message"), ("read", "read"))
+        )
+        what = "damaged, lying and swollen tables of every format, hostile queries"
+        rows.append((what, f"{tables['files']:,}", said))
+    if page := found.get("the page, ended while it works"):
+        what = "`gp4c app` ended during an upload or a fit"
+        end = "no process, port or partial file is left; other tabs go on"
+        rows.append((what, f"{sum(page.values()):,}", end))
+    if power := found.get("power, interrupted and resumed"):
+        what = "`gp4c power` stopped and started again"
+        rows.append((what, f"{sum(power.values()):,}", "the trials of an undisturbed run"))
     if resumed := found.get("reproduce, interrupted and resumed"):
         what = "`gp4c reproduce` stopped and started again"
         rows.append((what, f"{sum(resumed.values()):,}", "the records of an undisturbed run"))
@@ -111,7 +125,7 @@ def mutation_table(path=TESTS / "mutation" / "results.json"):
     """Mutants by folder, and what became of them."""
     found = read(path)
     rows = [
-        (f"`{name}`" if name != "all" else "**both**", c["mutants"], c["killed"],
+        (f"`{name}`" if name != "all" else "**all**", c["mutants"], c["killed"],
          c["survived"], f"{c['kill_rate']:.1%}")
         for name, c in found["folders"].items()
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Every analysis of a panel: what it answers must not depend on names, order or the clock's unit."""
+"""Every analysis of a panel: names, order and the unit of time do not change what it answers."""
 
 from __future__ import annotations
 

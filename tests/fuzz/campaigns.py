@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from gp4c.exceptions import PanelDataError
 
 from .analyses import ANALYSES
-from .commands import check_as_program, check_in_process, file_cases, special_cases
+from .commands import (
+    check_as_program,
+    check_in_process,
+    check_study,
+    file_cases,
+    format_cases,
+    special_cases,
+    study_cases,
+)
 from .estimators import WAYS, Case
 from .panels import edge_tables, large_panels, panel_of
 from .properties import check_fit, check_refusal, only_our_warnings
@@ -67,7 +75,9 @@ def _campaigns() -> dict[str, Campaign]:
     found["edge tables"] = Campaign(st.tuples(st.sampled_from(QUICK), edge_tables()), _edge, 20)
     for name, (strategy, check, batch) in ANALYSES.items():
         found[name] = Campaign(strategy, check, batch)
-    found["files"] = Campaign(file_cases(), check_in_process, 60, 30)
+    found["files"] = Campaign(file_cases(), check_in_process, 120, 30)
+    found["files of every format"] = Campaign(format_cases(), check_in_process, 40, 30)
+    found["studies"] = Campaign(study_cases(), check_study, 12, 60)
     found["files with --out"] = Campaign(file_cases(out=True), check_in_process, 6, 60)
     found["special files"] = Campaign(special_cases(), check_in_process, 3, 60)
     found["files as a program"] = Campaign(file_cases(), check_as_program, 2, 90)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import codecs
 import gzip
 import io
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -13,7 +15,10 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from table_files import FORMS
+
 from .panels import small_tables
+from .studies import study_tables
 
 #: what spreadsheets, people and attackers write where a number is expected
 ODD_CELLS = st.sampled_from(
@@ -25,6 +30,7 @@ ODD_CELLS = st.sampled_from(
         "<script>alert(1)</script>", "%s%n", "../../etc/passwd", "🙂",
     ]
 )  # fmt: skip
+ODD_NUMBERS = st.sampled_from([-1.0, 0.5, float("nan"), float("inf"), 1e300, 2.0**60])
 ODD_NAMES = st.sampled_from(
     ["", "subject", "start", "stop", "count", "exposure", "time", "id", "n", "=cmd()", "a b", "é"]
 )
@@ -88,9 +94,8 @@ def written_otherwise(draw: st.DrawFn) -> bytes:
 
 
 @st.composite
-def bytes_damaged(draw: st.DrawFn) -> bytes:
-    """A good file with bytes cut, repeated, inserted or overwritten."""
-    data = draw(st.one_of(small_tables(3, 3).map(lambda t: as_csv(t).encode()), binary_tables()))
+def damage(draw: st.DrawFn, data: bytes) -> bytes:
+    """Bytes cut, repeated, inserted or overwritten."""
     for _ in range(draw(st.integers(1, 3))):
         at = draw(st.integers(0, max(len(data) - 1, 0)))
         size = draw(st.integers(0, 40))
@@ -108,6 +113,12 @@ def bytes_damaged(draw: st.DrawFn) -> bytes:
             )
         )
     return data
+
+
+def bytes_damaged() -> st.SearchStrategy[bytes]:
+    """A good file that is damaged."""
+    whole = st.one_of(small_tables(3, 3).map(lambda t: as_csv(t).encode()), binary_tables())
+    return whole.flatmap(damage)
 
 
 def _stored(table: pa.Table | pd.DataFrame) -> bytes:
@@ -154,6 +165,31 @@ def binary_tables(draw: st.DrawFn) -> bytes:
     elif kind == "empty parquet":
         arrow = arrow.slice(0, 0)
     return _stored(arrow)
+
+
+@st.composite
+def any_format(draw: st.DrawFn) -> tuple[bytes, str]:
+    """A table in a file of one of the formats, whole or damaged, and the end of its name."""
+    table = draw(st.one_of(small_tables(3, 3), study_tables(12)))
+    if draw(st.booleans()):
+        table = table.astype({"count": float})
+        table.iat[draw(st.integers(0, len(table) - 1)), 3] = draw(ODD_NUMBERS)
+    suffix = draw(st.sampled_from(list(FORMS)))
+    data = in_format(table, suffix)
+    if draw(st.booleans()):
+        data = draw(damage(data))
+    return data, f".{suffix}"
+
+
+def in_format(table: pd.DataFrame, suffix: str) -> bytes:
+    """The bytes of a file; a table that a format cannot hold goes as CSV."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"table.{suffix}"
+        try:
+            FORMS[suffix](path, table)
+        except Exception:  # a label or a number that the writer, not ours, cannot take
+            return as_csv(table).encode(errors="replace")
+        return path.read_bytes()
 
 
 @st.composite

@@ -1,4 +1,4 @@
-"""Data beyond plain panels: covariates, types of events, exact times beside counts, rows in parts."""
+"""Panels with covariates, types of events, exact times beside counts, or rows in parts."""
 
 from __future__ import annotations
 

@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz.analyses import ANALYSES
 from fuzz.campaigns import CAMPAIGNS
 from fuzz.commands import FileCase, check_in_process
-from fuzz.estimators import ESTIMATORS
+from fuzz.estimators import WAYS, Case, forgotten
 from fuzz.files import SPECIAL
 from fuzz.panels import random_panel
-from fuzz.properties import FindingError, check_bands, check_curves, check_estimator
+from fuzz.properties import FindingError, check_bands, check_curves, check_fit
 
 #: a label may be long, and cells that are empty everywhere are none
 READABLE = {"good", "good with mark and CRLF", "trailing delimiters", "10 MB in one line"}
-#: cases per estimator: seconds in all
-EXAMPLES = {"cheap": 5, "fair": 2}
+#: ways whose fits take seconds: only the campaign has time for them
+DEAR = {"GP4C, sampled", "GP4C.paper", "GP4CClasses"}
 
 
 def tried(name: str, examples: int) -> None:
@@ -32,14 +33,26 @@ def tried(name: str, examples: int) -> None:
     cases()
 
 
-@pytest.mark.parametrize("name", [n for n, e in ESTIMATORS.items() if e.cost != "dear"])
+def test_every_estimator_and_every_parameter_has_a_way():
+    assert forgotten() == []
+
+
+@pytest.mark.parametrize("name", [name for name in WAYS if name not in DEAR])
 def test_any_legal_panel_gives_finite_ordered_answers(name):
-    tried(f"fit {name}", EXAMPLES[ESTIMATORS[name].cost])
+    tried(f"fit {name}", min(WAYS[name].batch, 4))
 
 
-@pytest.mark.parametrize("name", ["edge tables", "files"])
-def test_extreme_tables_and_malformed_files(name):
-    tried(name, {"edge tables": 15, "files": 40}[name])
+@pytest.mark.parametrize("name", ANALYSES)
+def test_analyses_do_not_depend_on_names_order_or_unit(name):
+    tried(name, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "examples"),
+    [("edge tables", 15), ("files", 40), ("files of every format", 15), ("studies", 4)],
+)
+def test_extreme_tables_malformed_files_and_studies(name, examples):
+    tried(name, examples)
 
 
 @pytest.mark.parametrize("name", SPECIAL)
@@ -51,8 +64,8 @@ def test_special_files(name):
 def test_a_large_panel(rng):
     panel = random_panel(rng, 100, 100, unit=1e-9, origin=1e3, level=1e4)
     assert panel.n_intervals > 8000
-    assert check_estimator("HomogeneousPoisson(gamma)", panel)
-    assert check_estimator("NPMPLE", panel)
+    assert check_fit("HomogeneousPoisson", Case(panel, {"effect": "gamma", "bursts": False}))
+    assert check_fit("NPMPLE", Case(panel, {}))
 
 
 class Wrong:
@@ -68,7 +81,7 @@ class Wrong:
         low, high = self.answers["band"](level)
         return low + 0.0 * times, high + 0.0 * times
 
-    rate_interval, effect_ = None, None
+    has_posterior = True
 
 
 @pytest.mark.parametrize(
@@ -91,7 +104,7 @@ def test_a_wrong_curve_is_found(values):
 )
 def test_a_wrong_band_is_found(band):
     with pytest.raises(FindingError):
-        check_bands(Wrong(band=band), np.arange(3.0), None)
+        check_bands(Wrong(band=band), np.arange(3.0))
 
 
 def test_seeds_repeat_their_cases():

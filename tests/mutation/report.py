@@ -50,6 +50,26 @@ def reviews():
     return json.loads((HERE / "survivors.json").read_text(encoding="utf-8"))
 
 
+def write_reviews(known):
+    """Keep what a reader said of survivors."""
+    text = json.dumps(known, indent=1, ensure_ascii=False) + "\n"
+    (HERE / "survivors.json").write_text(text, encoding="utf-8")
+
+
+def forget_dead(known, src):
+    """Reviews of lines that are still there; the others are of an earlier source."""
+    lines = {}
+    for name in {change.partition(": ")[0] for change in known}:
+        path = src / name
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        lines[name] = {line.strip() for line in text.splitlines()}
+    return {
+        name: verdict
+        for name, verdict in known.items()
+        if name.partition(": ")[2].partition(" -> ")[0] in lines[name.partition(": ")[0]]
+    }
+
+
 def summary(entries, known, about):
     """The whole file of results; `known` is what a reader said of survivors."""
     folders = sorted({folder(entry) for entry in entries})

@@ -165,6 +165,7 @@ def main() -> None:
         "seed": chosen.seed,
         "seconds_of_tests_per_mutant": ROUNDS[-1],
     }
+    report.write_reviews(report.forget_dead(report.reviews(), SRC))
     found = report.write(list(tried().values()), about)
     print(json.dumps(found["folders"]["all"]))
 

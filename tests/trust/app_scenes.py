@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -74,27 +74,32 @@ class Fields(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         """Take a field, or an option of the one that is open."""
         about = dict(attrs)
-        name, kind = about.get("id") or "", about.get("type")
-        classes = about.get("class") or ""
+        name, classes = about.get("id") or "", about.get("class") or ""
         if tag == "select":
             self._select = name
         elif tag == "option" and self._select:
             if "selected" in about or self._select not in self.values:
                 self.values[self._select] = about.get("value", "")
-        elif "shiny-input-checkboxgroup" in classes or "shiny-input-radiogroup" in classes:
-            self.values[name] = [] if "checkboxgroup" in classes else None
-        elif tag == "input" and kind == "radio" and "checked" in about:
-            self.values[about.get("name") or ""] = about.get("value")
-        elif tag == "input" and kind == "checkbox" and name:
-            self.values[name] = "checked" in about
-        elif tag == "input" and kind == "number" and name:
-            self.values[f"{name}:shiny.number"] = float(about.get("value") or 0)
-        elif tag == "input" and kind in ("text", "range") and name:
-            self.values[name] = about.get("value") or ""
-        elif tag == "button" and name and "action-button" in classes:
+        elif "shiny-input-checkboxgroup" in classes:
+            self.values[name] = []
+        elif tag == "button" and "action-button" in classes:
             self.values[f"{name}:shiny.action"] = 0
         elif "shiny-html-output" in classes:
             self.values[f".clientdata_output_{name}_hidden"] = False
+        elif tag == "input":
+            self._take(name, about)
+
+    def _take(self, name: str, about: dict[str, str | None]) -> None:
+        """Take a field that is an input."""
+        kind, value = about.get("type"), about.get("value") or ""
+        if kind == "radio" and "checked" in about:
+            self.values[about.get("name") or ""] = value
+        elif kind == "checkbox" and name:
+            self.values[name] = "checked" in about
+        elif kind == "number":
+            self.values[f"{name}:shiny.number"] = float(value or 0)
+        elif kind in ("text", "range"):
+            self.values[name] = value
 
     def handle_endtag(self, tag: str) -> None:
         """Leave a select."""
@@ -183,10 +188,8 @@ def server(folder: Path) -> Iterator[Server]:
         yield running
     finally:
         for worker in {running.process.pid, *running.workers()}:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(worker, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         running.process.communicate()
 
 
@@ -197,12 +200,13 @@ def brought_to(step: str, tab: Tab, table: bytes) -> None:
     if step in ("looking", "fitting"):
         tab.upload("visits.csv", table)
     if step == "fitting":
-        tab.until_said("subjects")
+        tab.until_said("looked")
         tab.fit()
+        tab.until_said("begin")
 
 
-def ended(step: str, number: signal.Signals, folder: Path, table: bytes) -> str:
-    """End a server at some step; the port is free again, and nobody and nothing is left.
+def ended(step: str, number: signal.Signals, folder: Path, table: bytes, delay: float = 0.0) -> str:
+    """End a server at some step, after a while: the port is free and nobody and nothing is left.
 
     What SIGKILL leaves in the folder of temporary files is the system's to clean.
     """
@@ -211,6 +215,7 @@ def ended(step: str, number: signal.Signals, folder: Path, table: bytes) -> str:
     with server(folder) as running:
         tab, other = Tab(running.address), Tab(running.address)
         brought_to(step, tab, table)
+        time.sleep(delay)
         code, said = running.end(number)
         assert "Traceback" not in said, said
         # Ctrl-C is the way to end it; the others end it by themselves
@@ -244,7 +249,7 @@ def lost_worker(folder: Path, table: bytes) -> str:
         tab.until_said("ended before its time")
         other = Tab(running.address)
         other.upload("visits.csv", table)
-        other.until_said("subjects")
+        other.until_said("looked")
         code, said = running.end(signal.SIGINT)
         assert code == 0, (code, said)
     return "the other tab went on"

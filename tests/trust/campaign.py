@@ -18,9 +18,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import app_scenes
 import signals
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -29,7 +31,9 @@ from provenance import stamp
 HERE = Path(__file__).parent
 #: seed of delays and mutations
 SEED = 20261116
-HOSTILE_FILES = 12_000
+HOSTILE_FILES, HOSTILE_TABLES = 12_000, 4_000
+#: what a command says that can be continued
+AGAIN = "the same command goes on from there"
 
 
 def in_a_process(program: str, *arguments: object) -> Any:
@@ -54,12 +58,27 @@ def signalled(minutes: float, place: Path) -> dict[str, dict[str, int]]:
     return {name: dict(counts) for name, counts in found.items()}
 
 
-def resumed(place: Path, interruptions: int = 12) -> dict[str, Any]:
-    """Interrupt and kill ``gp4c reproduce`` in turn; in the end its numbers are a whole run's."""
+def reproduce(out: Path) -> list[str]:
+    """``gp4c reproduce`` with trials that take no time."""
+    return [sys.executable, str(HERE / "quick_reproduce.py"), str(out)]
 
-    def command(out: Path) -> list[str]:
-        return [sys.executable, str(HERE / "quick_reproduce.py"), str(out)]
 
+def power(out: Path) -> list[str]:
+    """``gp4c power`` with trials of some seconds in all."""
+    return [
+        *signals.PROGRAM, "power", "--ratio", "0.6", "--rate", "0.5", "--follow-up", "12",
+        "--n-per-arm", "40", "--n-per-arm", "60", "--trials", "200", "--out", str(out),
+    ]  # fmt: skip
+
+
+def resumed(
+    command: Callable[[Path], list[str]], record: str, said: str, place: Path,
+    interruptions: int = 12,
+) -> dict[str, Any]:  # fmt: skip
+    """Interrupt and kill a command in turn; in the end its record is a whole run's.
+
+    `said` is in the message of a run that was not yet done with its trials.
+    """
     rng, began = random.Random(SEED), time.monotonic()
     whole = signals.start(command(place / "whole"), place)
     assert whole.wait() == 0
@@ -70,16 +89,30 @@ def resumed(place: Path, interruptions: int = 12) -> dict[str, Any]:
             command(place / "parts"), place, number, rng.uniform(0.2, 0.6) * seconds
         )
         assert "Traceback" not in errors, errors
+        early = not (place / "parts" / record).exists()
         done = "150 of 150 trials" in errors  # only tables and figures are left then
-        assert code != 130 or done or "the same command goes on from there" in errors, errors
+        assert code != 130 or early or done or said in errors, errors
         kinds[f"{number.name}: exit {code}"] += 1
     last = signals.start(command(place / "parts"), place)
     _, errors = last.communicate()
     assert last.returncode == 0, errors
-    packed = [(place / part / "trials.jsonl.gz").read_bytes() for part in ("whole", "parts")]
-    assert packed[0] == packed[1]
+    records = [(place / part / record).read_bytes() for part in ("whole", "parts")]
+    assert records[0] == records[1]
     assert len(kinds) > 1, "no run was stopped before its end"
     return dict(kinds)
+
+
+def app_ended(minutes: float, place: Path, table: bytes) -> dict[str, int]:
+    """End the page on screen at every step in every way, and kill what computes for a tab."""
+    rng, found = random.Random(SEED), Counter[str]()
+    end = time.monotonic() + 60 * minutes
+    while time.monotonic() < end or not found:
+        for step in app_scenes.STEPS:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+                outcome = app_scenes.ended(step, number, place, table, rng.uniform(0.0, 1.5))
+                found[f"{step}, {number.name}: {outcome}"] += 1
+        found[f"worker killed: {app_scenes.lost_worker(place, table)}"] += 1
+    return dict(found)
 
 
 def heed_interrupts() -> None:
@@ -93,7 +126,7 @@ def main(minutes: float) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        for name in ("steps", "files", "signals", "resumed"):
+        for name in ("steps", "files", "tables", "signals", "reproduce", "power", "app"):
             (place / name).mkdir()
         results = {
             **stamp((".",), finished=True),
@@ -103,8 +136,19 @@ def main(minutes: float) -> None:
                 "kill_at_every_step.py", place / "steps"
             ),
             "hostile model files": in_a_process("hostile.py", place / "files", SEED, HOSTILE_FILES),
+            "hostile tables": in_a_process(
+                "hostile_tables.py", place / "tables", SEED, HOSTILE_TABLES
+            ),
             "processes that got a signal": signalled(minutes, place / "signals"),
-            "reproduce, interrupted and resumed": resumed(place / "resumed"),
+            "reproduce, interrupted and resumed": resumed(
+                reproduce, "trials.jsonl.gz", AGAIN, place / "reproduce"
+            ),
+            "power, interrupted and resumed": resumed(
+                power, "power-trials.json", AGAIN, place / "power"
+            ),
+            "the page, ended while it works": app_ended(
+                minutes / 2, place / "app", signals.write_table(place / "t.csv").read_bytes()
+            ),
         }
     results["minutes"] = round((time.monotonic() - began) / 60, 1)
     text = json.dumps(results, indent=2) + "\n"

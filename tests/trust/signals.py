@@ -41,6 +41,10 @@ SCENES = {
         ("compare", "{table}", "--by", "arm", "--effect", "none", "--permutations", "99999",
          "--out", "{out}")
     ),
+    "backtest": Scene(
+        ("backtest", "{table}", "--model", "hpp", "--horizon", "4", "--origins", "3",
+         "--out", "{out}")
+    ),
     "report": Scene(("report", "{table}", "--model", "hpp", "--out", "{out}")),
     "describe": Scene(("describe", "{table}", "--out", "{out}")),
 }  # fmt: skip

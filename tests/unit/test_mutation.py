@@ -107,6 +107,18 @@ def test_figures_count_timeouts_as_kills_and_name_what_was_not_reviewed():
     assert (reviewed["equivalent"], reviewed["kill_rate_without_equivalent"]) == (1, 1.0)
 
 
+def test_reviews_of_lines_that_are_gone_are_forgotten(src):
+    import report
+
+    here, gone, moved = (
+        "pkg/m.py: return -1 -> return +1",
+        "pkg/m.py: return -3 -> return +3",
+        "pkg/n.py: return -1 -> return +1",
+    )
+    known = {name: {"verdict": "equivalent", "reason": "same"} for name in (here, gone, moved)}
+    assert list(report.forget_dead(known, src)) == [here]
+
+
 def test_coverage_is_counted_by_folder():
     import coverage_figures
 

@@ -61,6 +61,10 @@ def test_kills_and_hostile_files_are_counted(tables, tmp_path):
         "processes that got a signal": {"save, kill": {"old": 5, "new": 1},
                                         "save, interrupt": {"old": 2}},
         "reproduce, interrupted and resumed": {"SIGINT: exit 130": 2},
+        "power, interrupted and resumed": {"SIGKILL: exit -9": 4},
+        "hostile tables": {"files": 8, "crafted: refused": 2, "damaged csv: read": 5,
+                           "damaged sav: refused": 1},
+        "the page, ended while it works": {"fitting, SIGINT: ended": 6, "worker killed: on": 1},
     }  # fmt: skip
     (tmp_path / "r.json").write_text(json.dumps(found))
     text = tables.trust_table(tmp_path / "r.json")
@@ -68,7 +72,10 @@ def test_kills_and_hostile_files_are_counted(tables, tmp_path):
     assert "| 9 | 7 refused, 2 equal to the original |" in text
     assert "(kill) at random | 6 |" in text
     assert "(interrupt) at random | 2 |" in text
-    assert "started again | 2 |" in text
+    assert "reproduce` stopped and started again | 2 |" in text
+    assert "power` stopped and started again | 4 |" in text
+    assert "| 8 | 3 refused in one message, 5 read |" in text
+    assert "during an upload or a fit | 7 |" in text
     del found["processes that got a signal"]
     (tmp_path / "r.json").write_text(json.dumps({**found, "note": "In part."}))
     text = tables.trust_table(tmp_path / "r.json")

@@ -425,10 +425,10 @@ class GP4C(TypedCurves):
 
     def _check_parameters(self) -> None:
         check_choice("count_term", self.count_term, (None, *COUNT_TERMS))
-        if self.count_term is not None and self.bursts is True:
+        if self._is_variational and self.bursts is True:
             raise ValueError(
-                "bursts=True goes with count_term=None: the variational bound counts events one "
-                "by one"
+                "bursts=True goes with count_term=None and without free weights: the variational "
+                "bound counts events one by one"
             )
         if self.method == "mcmc" and self._is_variational:
             raise ValueError("method='mcmc' goes with count_term=None and without free weights")
