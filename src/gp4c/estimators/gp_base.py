@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.estimators.credible import medians
+from gp4c.estimators.interfaces.credible import medians
 from gp4c.estimators.interfaces.posterior_curves import PosteriorCurves
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
@@ -260,7 +260,7 @@ class GaussianProcessModel(PosteriorCurves):
     def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
         """Log-likelihood of all counts together, and its Monte-Carlo standard error."""
         if self._engine_data is not None:
-            from gp4c.estimators.joined_fit import joint_score
+            from gp4c.estimators.interfaces.joined_fit import joint_score
 
             with one_blas_thread():
                 z, inputs = self._covariates_of(panel), self._inputs_of(panel)

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.checks import unknown_name
 from gp4c.data.types.typed_panel import TypedPanel
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.gp_base import SCORE_DRAWS, GaussianProcessModel
 from gp4c.estimators.inputs import check_band
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.estimators.regression.covariates import MEDIAN, CovariateModel, Covariates
 from gp4c.estimators.types.effect_correlation import EffectCorrelation
 from gp4c.estimators.types.typed_state import restored, typed_checks, typed_state

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gp4c.data.ordering import positions
 from gp4c.data.types.typed_panel import TypedPanel
-from gp4c.estimators.joined_fit import joined_data, joined_fit
+from gp4c.estimators.interfaces.joined_fit import joined_data, joined_fit
 from gp4c.inference.types.coupling import Dependence, Margin, couple
 from gp4c.posterior.scoring import log_mean_exp
 from gp4c.posterior.subject_counts import SubjectCounts
