@@ -469,12 +469,9 @@ class TypedCurves(CovariateModel):
         posterior = self.posterior_
         if covariates is None or not isinstance(posterior, SummedCurves):
             return super()._at(covariates)
-        view = object.__new__(type(self))
-        vars(view).update(vars(self))
         parts = [one._at(covariates).posterior_ for one in self.type_models_.values()]
         curves = [part for part in parts if isinstance(part, CurveDraws)]
-        view.posterior_ = SummedCurves.of(curves, posterior.who, posterior.weights)
-        return view
+        return self._with_curves(SummedCurves.of(curves, posterior.who, posterior.weights))
 
     @classmethod
     def checks_of(cls, state: Mapping[str, object]) -> dict[str, kinds.Check]:
