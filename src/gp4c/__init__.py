@@ -21,10 +21,10 @@ _HOMES = {
     "list_datasets": "gp4c.data.datasets.bundled",
     "simulate_panel": "gp4c.data.simulate.simulate_panel",
     "GP4C": "gp4c.estimators.gp4c",
-    "GP4CW": "gp4c.estimators.gp4cw",
+    "GP4CW": "gp4c.estimators.variants.gp4cw",
     "GP4CMixture": "gp4c.estimators.mixtures.gp4c_mixture",
     "GP4CClasses": "gp4c.estimators.mixtures.classes.gp4c_classes",
-    "GP3": "gp4c.estimators.gp3",
+    "GP3": "gp4c.estimators.variants.gp3",
     "LocalEM": "gp4c.classical.smoothed.local_em",
     "NPMPLE": "gp4c.classical.step_functions.step",
     "NPMLE": "gp4c.classical.step_functions.step",
@@ -87,11 +87,11 @@ if TYPE_CHECKING:
     from gp4c.data.tables.readers import read_panel as read_panel
     from gp4c.data.tables.sources import PanelSource as PanelSource
     from gp4c.data.tables.sources import scan_panel as scan_panel
-    from gp4c.estimators.gp3 import GP3 as GP3
     from gp4c.estimators.gp4c import GP4C as GP4C
-    from gp4c.estimators.gp4cw import GP4CW as GP4CW
     from gp4c.estimators.mixtures.classes.gp4c_classes import GP4CClasses as GP4CClasses
     from gp4c.estimators.mixtures.gp4c_mixture import GP4CMixture as GP4CMixture
+    from gp4c.estimators.variants.gp3 import GP3 as GP3
+    from gp4c.estimators.variants.gp4cw import GP4CW as GP4CW
     from gp4c.files.persistence import load_model as load_model
     from gp4c.reporting.page.html_report import Report as Report
     from gp4c.reporting.page.report_method import citation as citation

@@ -36,9 +36,9 @@ def per(unit: str | None, usage: str | None = None) -> str:
     return f"per {singular(unit)}" if unit else "per unit of time"
 
 
-def p_words(p_value: float) -> str:
-    """A p-value: ``p = 0.031``, ``p < 0.001``."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
+def p_words(p_value: float, least: float = 0.001) -> str:
+    """A p-value: ``p = 0.031``; below the least that is told apart ``p < 0.001``."""
+    return f"p < {least:g}" if p_value < least else f"p = {p_value:.2g}"
 
 
 def odds(nats: float) -> str:

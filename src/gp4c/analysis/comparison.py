@@ -19,8 +19,8 @@ from gp4c.analysis.groups.ratios.contrast_answers import Pair, Question
 from gp4c.analysis.groups.ratios.regression_ratios import pair_ratios
 from gp4c.analysis.pair_contrasts import PairContrasts
 from gp4c.analysis.words.comparison_words import summary_lines
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_level
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.plain import printable
 
 if TYPE_CHECKING:

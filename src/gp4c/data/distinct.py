@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.checks import LARGEST_EXACT
-from gp4c.data.ordering import LARGE, pair_order
+from gp4c.data.ordering import LARGE, pair_order, ranks
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray, frozen
 
 #: rows looked at to guess how many different intervals there are
@@ -113,9 +113,7 @@ def _groups_by_hash(start: FloatArray, stop: FloatArray) -> tuple[IndexArray, In
     ):
         return None
     order = pair_order(start[member], stop[member])
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    return member[order], rank[code]
+    return member[order], ranks(order)[code]
 
 
 def interval_keys(start: FloatArray, stop: FloatArray) -> NDArray[np.uint64]:

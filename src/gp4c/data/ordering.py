@@ -38,6 +38,19 @@ def pair_order(first: NDArray[np.generic], second: NDArray[np.generic]) -> Index
     return _stable_order(np.asarray(first, dtype=np.intp), np.argsort(second))
 
 
+def ranks(order: IndexArray) -> IndexArray:
+    """Place of each element in an order: the inverse of the permutation."""
+    rank = np.empty(len(order), dtype=np.intp)
+    rank[order] = np.arange(len(order))
+    return rank
+
+
+def positions(labels: Iterable[Hashable], known: Iterable[Hashable]) -> IndexArray:
+    """Position of each label among the known ones; −1 for others."""
+    position = {label: k for k, label in enumerate(known)}
+    return np.array([position.get(label, -1) for label in labels], dtype=np.intp)
+
+
 def _stable_order(key: IndexArray, order: IndexArray) -> IndexArray:
     """Sort by whole numbers, rows of equal key staying in the given order.
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.data.subject_histories import SubjectHistories
-from gp4c.estimators.credible import medians
 from gp4c.estimators.fit_warnings import MOST_K, MOST_R_HAT, warn_of_weights
 from gp4c.estimators.fitting import describe_data, subject_labels
+from gp4c.estimators.interfaces.credible import medians
 from gp4c.inference.engine.posterior_fit import (
     EngineFit,
     Laws,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.estimators.credible import medians
+from gp4c.estimators.interfaces.credible import medians
 from gp4c.estimators.interfaces.posterior_curves import PosteriorCurves
 from gp4c.files import kinds
 from gp4c.model.laws import EFFECTS, LAWS
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gp4c.inference.variational.bound import Bound
 
 Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
 
 #: draws per score, so that its Monte-Carlo error is small beside differences between models
 SCORE_DRAWS = 4000
@@ -259,7 +260,7 @@ class GaussianProcessModel(PosteriorCurves):
     def _joint_score(self, panel: PanelCounts, n_draws: int) -> tuple[float, float]:
         """Log-likelihood of all counts together, and its Monte-Carlo standard error."""
         if self._engine_data is not None:
-            from gp4c.estimators.joined_fit import joint_score
+            from gp4c.estimators.interfaces.joined_fit import joint_score
 
             with one_blas_thread():
                 z, inputs = self._covariates_of(panel), self._inputs_of(panel)
@@ -296,16 +297,12 @@ class GaussianProcessModel(PosteriorCurves):
             return self._law_draws(posterior, panel, n_draws)
         distinct, rows = self._scored(panel)
         rng = np.random.default_rng(self._seed(None))
-        chunk = max(1, min(n_draws, _SCORE_CHUNK // max(panel.n_intervals, 1)))
-        parts = []
-        with one_blas_thread():
-            for first in range(0, n_draws, chunk):
-                size = min(chunk, n_draws - first)
-                integrals = self._posterior().sample_integrals(
-                    distinct.start, distinct.stop, size, rng
-                )
-                parts.append(self._given_integrals(rows, integrals, distinct, new_subjects))
-        return np.concatenate(parts)
+
+        def given(draws: Indices) -> Floats:
+            integrals = posterior.sample_integrals(distinct.start, distinct.stop, len(draws), rng)
+            return self._given_integrals(rows, integrals, distinct, new_subjects)
+
+        return _by_chunks(given, np.arange(n_draws), panel.n_intervals)
 
     def _law_draws(self, posterior: CurveDraws, panel: PanelCounts, n_draws: int) -> Floats:
         """The same from weighted draws, under the law of the fit."""
@@ -315,17 +312,13 @@ class GaussianProcessModel(PosteriorCurves):
         counts = SubjectCounts.of(panel, *laws, z, self._inputs_of(panel))
         rng = np.random.default_rng(self._seed(None))
         who = posterior.choose(n_draws, rng)
-        chunk = max(1, min(n_draws, _SCORE_CHUNK // max(panel.n_intervals, 1)))
-        parts = []
-        with one_blas_thread():
-            for first in range(0, n_draws, chunk):
-                some = who[first : first + chunk]
-                integrals = posterior.integrals_of(
-                    counts.start, counts.stop, some, rng, counts.inputs
-                )
-                beta = None if z is None else posterior.coefficients[:, some]
-                parts.append(counts.log_likelihoods(integrals, posterior.params[:, some], beta).T)
-        return np.concatenate(parts)
+
+        def given(draws: Indices) -> Floats:
+            integrals = posterior.integrals_of(counts.start, counts.stop, draws, rng, counts.inputs)
+            beta = None if z is None else posterior.coefficients[:, draws]
+            return counts.log_likelihoods(integrals, posterior.params[:, draws], beta).T
+
+        return _by_chunks(given, who, panel.n_intervals)
 
     def _given_integrals(
         self, rows: ScoredRows, integrals: Floats, distinct: DistinctIntervals, new_subjects: bool
@@ -409,3 +402,11 @@ class GaussianProcessModel(PosteriorCurves):
         if isinstance(posterior, CurveDraws):
             return posterior.mean_integrals(start, stop, beyond, inputs)
         return expected_integrals(posterior, start, stop, beyond)
+
+
+def _by_chunks(given: Callable[[Indices], Floats], draws: Indices, n_rows: int) -> Floats:
+    """A function of draws, (draws, subjects), for as many draws at a time as memory allows."""
+    chunk = max(1, min(len(draws), _SCORE_CHUNK // max(n_rows, 1)))
+    with one_blas_thread():
+        parts = [given(draws[first : first + chunk]) for first in range(0, len(draws), chunk)]
+    return np.concatenate(parts)

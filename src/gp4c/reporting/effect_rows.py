@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gp4c.plain import p_words
 from gp4c.reporting.page.report_page import paragraph, table
 from gp4c.reporting.words import estimate, number, percent
 
@@ -34,7 +35,7 @@ def has_effects(model: PanelEstimator) -> bool:
 
 def p_text(value: float) -> str:
     """Write a p-value: ``p = 0.011``, ``p < 0.0001``."""
-    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
+    return p_words(value, least=1e-4)
 
 
 def effect_text(row: EffectRow, level: float) -> str:

@@ -14,6 +14,7 @@ from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.inference.variational.count_terms import count_term
+from gp4c.plain import p_words
 from gp4c.posterior.draws import CurveDraws
 from gp4c.reporting.row import Row
 from gp4c.reporting.words import estimate, number, span, when
@@ -159,7 +160,7 @@ def check_rows(model: PanelEstimator) -> Iterator[Row]:
         CHECK, "over time",
         f"events differ most from {span(found.worst_start, found.worst_stop, axis)}: "
         f"{found.worst_observed:,.0f} seen, "
-        f"{number(found.worst_expected)} expected ({_surprise(found.time_p_value)})",
+        f"{number(found.worst_expected)} expected ({p_words(found.time_p_value)})",
         found.time_p_value,
     )  # fmt: skip
     yield Row(
@@ -172,9 +173,5 @@ def check_rows(model: PanelEstimator) -> Iterator[Row]:
 def _within(found: OwnCheck) -> str:
     return (
         f"counts vary {number(found.dispersion, 2)} times as much as Poisson counts; the model "
-        f"expects {number(found.allowed, 2)} ({_surprise(found.p_value)})"
+        f"expects {number(found.allowed, 2)} ({p_words(found.p_value)})"
     )
-
-
-def _surprise(p_value: float) -> str:
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"

@@ -12,6 +12,7 @@ from gp4c.analysis.groups.small_groups import FEW, small_groups
 from gp4c.data.checks import few_digits, plural
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.fit_warnings import burst_remedy
+from gp4c.plain import p_words
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -59,7 +60,8 @@ def adjusted_lines(found: Comparison) -> list[str]:
         return []
     each = [
         f"{row['second']} has {_ratio(row['ratio'])} (95% {_ratio(row['low'])} to "
-        f"{_ratio(row['high'])}, {_p_value(row['p_value'])}) times the rate of {row['first']}"
+        f"{_ratio(row['high'])}, {p_words(row['p_value'], least=1e-4)}) times the rate of "
+        f"{row['first']}"
         for row in table[:MOST_PAIRS]
     ]
     how = "regression with one shape of the curve"
@@ -331,10 +333,6 @@ def _ratio(value: Any) -> str:
     if math.isinf(value):
         return "infinity"
     return f"{value:.2f}" if 0.095 <= value < 100 else f"{value:.2g}"
-
-
-def _p_value(value: float) -> str:
-    return "p < 0.0001" if value < 1e-4 else f"p = {value:.2g}"
 
 
 def _probability(value: Any) -> str:

@@ -107,6 +107,16 @@ class _Interpolated:
         inside = (self.grid > window[0]) & (self.grid < window[1])
         return np.concatenate([[window[0]], self.grid[inside], [window[1]]])
 
+    def __call__(self, time: ArrayLike) -> FloatArray:
+        """Rate at each time."""
+        raise NotImplementedError
+
+    def envelope(self, window: Window) -> tuple[FloatArray, FloatArray]:
+        """Edges at the grid points: a line, and its square, is highest at one of its ends."""
+        edges = self._knots(window)
+        rate = self(edges)
+        return edges, np.maximum(rate[:-1], rate[1:])
+
 
 @dataclass(frozen=True, eq=False)
 class GridIntensity(_Interpolated):
@@ -144,12 +154,6 @@ class GridIntensity(_Interpolated):
         rate = self(time)
         return np.asarray(at_grid[cell] + step * (self.values[cell] + rate) / 2)
 
-    def envelope(self, window: Window) -> tuple[FloatArray, FloatArray]:
-        """Edges at the grid points; a line is highest at one of its ends."""
-        edges = self._knots(window)
-        rate = self(edges)
-        return edges, np.maximum(rate[:-1], rate[1:])
-
 
 @dataclass(frozen=True, eq=False)
 class SquaredGridIntensity(_Interpolated):
@@ -184,12 +188,6 @@ class SquaredGridIntensity(_Interpolated):
         cell, step = _locate(self.grid, time)
         f0, f1 = f[cell], self._interpolate(time)
         return np.asarray(at_grid[cell] + step * (f0**2 + f0 * f1 + f1**2) / 3)
-
-    def envelope(self, window: Window) -> tuple[FloatArray, FloatArray]:
-        """Edges at the grid points; the square of a line is highest at one of its ends."""
-        edges = self._knots(window)
-        rate = self(edges)
-        return edges, np.maximum(rate[:-1], rate[1:])
 
 
 def gp_squared(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_band
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.estimators.interfaces.fitted_window import shaped_like
 from gp4c.estimators.interfaces.reported_bounds import FittedBounds
 from gp4c.posterior.quantiles import simultaneous_level

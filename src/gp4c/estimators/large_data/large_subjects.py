@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.ordering import label_array, label_order
+from gp4c.data.ordering import label_array, label_order, ranks
 from gp4c.data.subject_histories import SubjectHistories
 from gp4c.data.tables.sources import ArraySource, PanelSource
 from gp4c.estimators.fit_warnings import warn_if_overdispersed
@@ -114,9 +114,7 @@ def _histories(
 
     The rows are gone, and Poisson counts do without them.
     """
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
-    owner = np.repeat(rank, np.diff(np.append(first, len(spans))))
+    owner = np.repeat(ranks(order), np.diff(np.append(first, len(spans))))
     by_owner = np.argsort(owner, kind="stable")
     origin, length = window[0], window[1] - window[0]
     none, nobody = np.zeros(0), np.zeros(0, dtype=np.intp)

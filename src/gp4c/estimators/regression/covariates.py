@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -121,8 +121,7 @@ class CovariateModel(CovariateTables, EffectsOverTime):
         posterior = self._posterior()
         if not isinstance(posterior, ModulatedDraws) or not len(posterior.inputs):
             return self._for_subjects(fn(self), subjects)
-        several = isinstance(subjects, list | np.ndarray)
-        labels = list(np.asarray(subjects, dtype=object)) if several else [subjects]
+        labels, several = _labels(subjects)
         known = self.histories_
         assert known.last_inputs is not None
         rows = []
@@ -134,8 +133,7 @@ class CovariateModel(CovariateTables, EffectsOverTime):
     def _for_subjects(self, curve: Numbers, subjects: Subjects) -> Numbers:
         from gp4c.estimators.forecasts.forecast_inputs import fitted_subjects
 
-        several = isinstance(subjects, list | np.ndarray)
-        labels = list(np.asarray(subjects, dtype=object)) if several else [subjects]
+        labels, several = _labels(subjects)
         places = fitted_subjects(self).positions(labels)
         factors = np.ones(len(places))
         if self.subject_effects_ is not None:
@@ -146,3 +144,10 @@ class CovariateModel(CovariateTables, EffectsOverTime):
         if not several:
             return float(factors[0]) * curve
         return np.asarray(np.multiply.outer(factors, np.asarray(curve)))
+
+
+def _labels(subjects: Subjects) -> tuple[list[Hashable], bool]:
+    """Labels asked for, and whether they are several or the only one."""
+    if isinstance(subjects, list | np.ndarray):
+        return list(np.asarray(subjects, dtype=object)), True
+    return [subjects], False

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.estimators.credible import credible_interval
 from gp4c.estimators.inputs import check_level
+from gp4c.estimators.interfaces.credible import credible_interval
 
 if TYPE_CHECKING:
     import pandas as pd

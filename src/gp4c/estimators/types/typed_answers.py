@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.checks import unknown_name
 from gp4c.data.types.typed_panel import TypedPanel
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.gp_base import SCORE_DRAWS, GaussianProcessModel
 from gp4c.estimators.inputs import check_band
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.estimators.regression.covariates import MEDIAN, CovariateModel, Covariates
 from gp4c.estimators.types.effect_correlation import EffectCorrelation
 from gp4c.estimators.types.typed_state import restored, typed_checks, typed_state
@@ -469,12 +469,9 @@ class TypedCurves(CovariateModel):
         posterior = self.posterior_
         if covariates is None or not isinstance(posterior, SummedCurves):
             return super()._at(covariates)
-        view = object.__new__(type(self))
-        vars(view).update(vars(self))
         parts = [one._at(covariates).posterior_ for one in self.type_models_.values()]
         curves = [part for part in parts if isinstance(part, CurveDraws)]
-        view.posterior_ = SummedCurves.of(curves, posterior.who, posterior.weights)
-        return view
+        return self._with_curves(SummedCurves.of(curves, posterior.who, posterior.weights))
 
     @classmethod
     def checks_of(cls, state: Mapping[str, object]) -> dict[str, kinds.Check]:

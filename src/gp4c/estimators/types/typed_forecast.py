@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gp4c.data.ordering import positions
 from gp4c.estimators.forecasts.count_forecast import Planned, Subjects, planned
 from gp4c.estimators.forecasts.forecast_inputs import ForecastOptions
 from gp4c.estimators.forecasts.forecast_result import Forecast
@@ -102,7 +103,7 @@ class _Joint:
         self.types = [_Type.of(model.type_models_[name], plan) for name, plan in plans.items()]
         self.free = [e for e, one in enumerate(self.types) if one.counts.effect.varies]
         self.labels = list(dict.fromkeys(label for one in self.types for label in one.labels))
-        self.places = [_places(self.labels, one.labels) for one in self.types]
+        self.places = [positions(self.labels, one.labels) for one in self.types]
         self.known = self._dependence()
 
     def _dependence(self) -> Dependence | None:
@@ -216,8 +217,3 @@ class _Joint:
         """ln υ at the nodes, (S, N)."""
         psi, _ = self.types[e].counts.likelihood.split(params)
         return self.types[e].counts.effect.log_quantile(NODES, psi)
-
-
-def _places(labels: list[object], known: list[object]) -> Indices:
-    position = {label: k for k, label in enumerate(known)}
-    return np.array([position.get(label, -1) for label in labels], dtype=np.intp)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gp4c.data.ordering import positions
 from gp4c.data.types.typed_panel import TypedPanel
-from gp4c.estimators.joined_fit import joined_data, joined_fit
+from gp4c.estimators.interfaces.joined_fit import joined_data, joined_fit
 from gp4c.inference.types.coupling import Dependence, Margin, couple
 from gp4c.posterior.scoring import log_mean_exp
 from gp4c.posterior.subject_counts import SubjectCounts
@@ -86,8 +87,7 @@ def _labelled(labels: list[object], known: list[object]) -> Indices:
     """Position of each label among the known ones, -1 for others; equal labels in order."""
     if len(labels) == len(known):
         return np.arange(len(known))
-    position = {label: k for k, label in enumerate(known)}
-    return np.array([position.get(label, -1) for label in labels], dtype=np.intp)
+    return positions(labels, known)
 
 
 def _log_likelihoods(model: TypedCurves, panel: TypedPanel, n_draws: int) -> Floats:

@@ -29,7 +29,6 @@ from gp4c.paper.sections import (
     table,
     trials_text,
 )
-from gp4c.paper.store import Task
 from gp4c.paper.studies.real import SETS
 
 NAME = "table3"
@@ -40,11 +39,8 @@ CLEARLY, NATS = ("Nausea A", "Nausea B", "Bladder A"), 5.0
 SLACK = 1.0
 
 later = no_later
-
-
-def tasks(plan: Plan) -> list[Task]:
-    """Shared with Table 4."""
-    return split_tasks(plan)
+#: shared with Table 4
+tasks = split_tasks
 
 
 def render(plan: Plan, found: Found) -> Section:

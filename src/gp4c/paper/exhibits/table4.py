@@ -24,16 +24,12 @@ from gp4c.paper.sections import (
     spread,
     table,
 )
-from gp4c.paper.store import Task
 
 NAME = "table4"
 
 later = no_later
-
-
-def tasks(plan: Plan) -> list[Task]:
-    """Shared with Table 3."""
-    return split_tasks(plan)
+#: shared with Table 3
+tasks = split_tasks
 
 
 def render(plan: Plan, found: Found) -> Section:

@@ -44,6 +44,12 @@ class CountCheck:
     n_subjects: int
 
     @property
+    def classes(self) -> list[str]:
+        """Names of the classes of counts: 0, 1, ... and "5+"."""
+        last = len(self.observed) - 1
+        return [*map(str, range(last)), f"{last}+"]
+
+    @property
     def pit_limits(self) -> tuple[float, float]:
         """Density between which 95% of the bins lie if the model is right."""
         bins = len(self.pit)
@@ -88,9 +94,8 @@ def plot_rootogram(check: CountCheck, ax: Axes | None = None) -> Axes:
     ax.bar(k, -np.sqrt(check.observed), bottom=top, width=0.8, color="#9fc3dc", label="counted")
     ax.plot(k, top, color=style(1).colour, marker="o", markersize=4, label="expected")
     ax.axhline(0, color="#202020", linewidth=1)
-    names = [str(i) for i in k[:-1]] + [f"{k[-1]}+"]
     plain_axes(ax, "events in an interval", "√ number of intervals")
-    ax.set_xticks(k, names)
+    ax.set_xticks(k, check.classes)
     legend(ax)
     return ax
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.base import Numbers
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.estimators.interfaces.fitted_state import average_exposure
 from gp4c.exceptions import NoIntensityError, NotFittedError
 from gp4c.plain import per, singular

@@ -8,7 +8,13 @@ import numpy as np
 
 from gp4c.data.subjects import FloatArray, IndexArray, IntArray
 from gp4c.exceptions import PanelDataError
-from gp4c.reporting.figures.plot_style import axis_of, over_time, save_plot, shown_label
+from gp4c.reporting.figures.plot_style import (
+    axes_or_new,
+    axis_of,
+    over_time,
+    save_plot,
+    shown_label,
+)
 
 if TYPE_CHECKING:
     import os
@@ -73,10 +79,7 @@ def plot_panel(
     >>> from gp4c.reporting.figures.panel_picture import plot_panel
     >>> ax = plot_panel(gp4c.load_dataset("bladder"))  # doctest: +SKIP
     """
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots(figsize=figure_size(panel), layout="constrained")
+    ax = axes_or_new(ax, figure_size(panel))
     row = subject_rows(panel, order)
     largest = int(panel.count.max())
     classes = count_classes(largest)

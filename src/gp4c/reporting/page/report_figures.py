@@ -120,7 +120,6 @@ def rootogram_figure(check: CountCheck) -> Figure:
     """Hanging rootogram of the counts per interval."""
     k = np.arange(len(check.observed))
     top = np.sqrt(check.expected)
-    names = [*map(str, k[:-1]), f"{k[-1]}+"]
     return {
         "kind": "bars",
         "x": k.tolist(),
@@ -132,13 +131,15 @@ def rootogram_figure(check: CountCheck) -> Figure:
         "markers": True,
         "texts": [
             f"{name} events: {int(seen)} intervals, {number(expected)} expected"
-            for name, seen, expected in zip(names, check.observed, check.expected, strict=True)
+            for name, seen, expected in zip(
+                check.classes, check.observed, check.expected, strict=True
+            )
         ],
         "xlabel": "events in an interval",
         "ylabel": "√ number of intervals",
         "lines": [0],
         "ticks": k.tolist(),
-        "tickNames": names,
+        "tickNames": check.classes,
     }
 
 

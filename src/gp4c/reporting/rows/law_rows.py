@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gp4c.estimators.base import PanelEstimator
-from gp4c.estimators.credible import credible_interval
 from gp4c.estimators.engine_fit import varying
 from gp4c.estimators.gp_base import GaussianProcessModel
+from gp4c.estimators.interfaces.credible import credible_interval
 from gp4c.model.laws import SubjectEffect
 from gp4c.posterior.draws import CurveDraws
 from gp4c.reporting.row import Row

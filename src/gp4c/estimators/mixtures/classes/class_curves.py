@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.estimators.base import Numbers
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.estimators.inputs import check_level
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.inference.classes.class_draws import ClassDraws
 from gp4c.posterior.draws import CurveDraws
 from gp4c.posterior.quantiles import weighted_quantiles

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from gp4c.data.panel import PanelCounts
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_choice, check_panel, check_shared_parameters
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.estimators.mixtures.classes.class_choice import ClassChoice
 from gp4c.estimators.mixtures.classes.class_curves import ClassCurves
 from gp4c.exceptions import ConvergenceWarning, PanelDataError

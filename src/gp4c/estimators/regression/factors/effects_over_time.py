@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gp4c.data.timeaxis import TimeAxis
-from gp4c.estimators.credible import equal_tails
 from gp4c.estimators.inputs import check_band
+from gp4c.estimators.interfaces.credible import equal_tails
 from gp4c.estimators.interfaces.posterior_curves import BAND_DRAWS, BAND_POINTS
 from gp4c.estimators.regression.factors.changing_effects import (
     ConstantRatioTest,

@@ -117,10 +117,7 @@ def plot_class_panel(model: GP4CClasses, panel: PanelCounts, ax: Axes | None = N
         raise PanelDataError("the panel must have the subjects of the fit")
     order = class_order(model)
     rows = np.array([place[label] for label in model.subjects_[order].tolist()], dtype=np.intp)
-    if ax is None:
-        import matplotlib.pyplot as plt
-
-        _, ax = plt.subplots(figsize=figure_size(panel), layout="constrained")
+    ax = axes_or_new(ax, figure_size(panel))
     plot_panel(panel, ax, order=rows)
     labels = model.membership_.argmax(axis=1)[order]
     low, high = panel.window

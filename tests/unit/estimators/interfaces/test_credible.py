@@ -4,7 +4,7 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy.stats import expon
 
-from gp4c.estimators.credible import credible_interval, equal_tails, medians
+from gp4c.estimators.interfaces.credible import credible_interval, equal_tails, medians
 
 #: draws of a uniform law, weighted by the exponential density: an exponential sample
 DRAWS = (np.arange(40_000) + 0.5) / 2000
