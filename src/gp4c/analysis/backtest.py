@@ -273,7 +273,7 @@ def backtest(
         seen, came = rolling.split(origin)
         for name, model in named.items():
             if progress is not None:
-                progress(f"{name} at {rolling.axis.shown(origin)}")
+                progress(f"{name} at {rolling.shown(origin)}")
             rng = np.random.default_rng([random_state, len(parts)])
             fitted = _fit(model, seen)
             parts.append(

@@ -50,7 +50,7 @@ class RollingOrigins:
         if not np.any(self._seen_at <= self.times[0]):
             raise PanelDataError(
                 f"{plural(self.number, 'origin')} of {few_digits(self.horizon)} each leave nothing "
-                f"to learn from: no interval ends by {self.axis.shown(self.times[0])}"
+                f"to learn from: no interval ends by {self.shown(self.times[0])}"
             )
 
     @property
@@ -60,6 +60,10 @@ class RollingOrigins:
         if record is None or record.entry is None:
             return TimeAxis(panel.time_unit, panel.time_origin)
         return TimeAxis(panel.time_unit, "2000-01-01" if record.dated else None)
+
+    def shown(self, time: float) -> str:
+        """A time on the clock of the origins: a date, or a number."""
+        return self.axis.date(time) or few_digits(time)
 
     @cached_property
     def times(self) -> Floats:
@@ -86,7 +90,7 @@ class RollingOrigins:
         came = ~known & (self._seen_at <= end)
         if not came.any():
             raise PanelDataError(
-                f"no interval ends between {self.axis.shown(origin)} and {self.axis.shown(end)}: "
+                f"no interval ends between {self.shown(origin)} and {self.shown(end)}: "
                 "choose a longer horizon"
             )
         panel = self.panel

@@ -13,7 +13,7 @@ from gp4c.data.subjects import FloatArray, IndexArray, LabelArray, SubjectData, 
 from gp4c.data.tables.columns import BoolArray, Column, missing_cells
 
 if TYPE_CHECKING:
-    pass
+    from gp4c.data.timeaxis import TimeAxis
 
 _YES, _NO = ("yes", "true", "y", "t", "retired"), ("no", "false", "n", "f")
 #: intervals whose usage per time is called recent
@@ -126,6 +126,7 @@ def end_of_service(
     stop: FloatArray,
     index: IndexArray,
     labels: LabelArray,
+    axis: TimeAxis,
 ) -> FloatArray:
     """When each subject went out of service, (K,), from the cells of its rows.
 
@@ -142,7 +143,13 @@ def end_of_service(
     index : (n_rows,)
         -1 where the label is missing.
     labels : (K,)
+    axis : TimeAxis
+        Of the times, for messages.
     """
+
+    def shown(time: float) -> str:
+        return axis.date(time) or few_digits(time)
+
     first, last = np.full(len(labels), np.inf), np.full(len(labels), -np.inf)
     seen = np.full(len(labels), -np.inf)
     known, placed = np.isfinite(end) & (index >= 0), np.isfinite(stop) & (index >= 0)
@@ -153,16 +160,15 @@ def end_of_service(
         known & (end > np.where(index >= 0, first[index], end)),
         f"{name!r} must be the same in all rows of a subject",
         lambda row: (
-            f"subject {labels[index[row]]} has {few_digits(first[index[row]])} and "
-            f"{few_digits(end[row])}"
+            f"subject {labels[index[row]]} has {shown(first[index[row]])} and {shown(end[row])}"
         ),
     )
     problems.flag(
         placed & (stop > first[index]) & (stop == seen[index]),
         f"{name!r} must not be before the subject's last visit",
         lambda row: (
-            f"subject {labels[index[row]]} went out of service at "
-            f"{few_digits(first[index[row]])} and was seen until {few_digits(stop[row])}"
+            f"subject {labels[index[row]]} was out of service from {shown(first[index[row]])} on "
+            f"and was seen until {shown(stop[row])}"
         ),
     )
     return np.where(np.isfinite(last), first, np.nan)

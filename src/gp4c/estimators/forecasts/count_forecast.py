@@ -207,7 +207,7 @@ def planned(
             times.since(who.everybody),
         ),
         age_words(model, who.known, plan.asked, times.own is not None) if alike else "",
-        "" if new is None else addition_words(times.axis, new),
+        "" if new is None else addition_words(model, times.axis, new, float(units.mean())),
         model.new_subject_words() if who.known is None or new is not None else "",
         usage_words(model, given, units, who.known is None),
         exposure_words(model, given, units, who.known is None),

@@ -171,13 +171,19 @@ def covariate_words(covariates: Mapping[str, object] | None) -> str:
     return f"Covariates are as given: {', '.join(f'{k}={v}' for k, v in covariates.items())}."
 
 
-def addition_words(axis: TimeAxis, new: NewUnits) -> str:
-    """Which units were added."""
+def addition_words(model: PanelEstimator, axis: TimeAxis, new: NewUnits, units: float) -> str:
+    """Which units were added, and what they are like."""
     parts = [
         f"{int(n)} from {axis.date(t) or few_digits(t)} on"
         for n, t in zip(new.number, new.at, strict=True)
     ]
-    return f"New units are counted too: {', '.join(parts)}."
+    text = f"New units are counted too: {', '.join(parts)}"
+    if model.usage_ is not None:
+        text += f", each used as the others are on average, {units:.3g} {model.usage_} "
+        text += per(model.time_unit_)
+    if model.coefficients_ is not None:
+        text += f"{',' if model.usage_ is None else ' and'} at average covariates"
+    return f"{text}."
 
 
 def _are(number: int) -> str:

@@ -48,6 +48,14 @@ def test_dates_are_on_the_axis_of_the_visits():
     assert np.array_equal(since.end, [np.nan, 14], equal_nan=True)  # since its first visit
 
 
+def test_messages_have_dates_where_times_are_dates():
+    dates = pd.DataFrame({"id": [1, 1], "day": ["2024-01-01", "2024-02-10"], "n": [0, 2]})
+    options = {"subject": "id", "time": "day", "count": "n", "end": "out", "origin": "first"}
+    said = "subject 1 was out of service from 2024-01-20 on and was seen until 2024-02-10"
+    with pytest.raises(PanelDataError, match=said):
+        gp4c.PanelCounts.from_visits(dates.assign(out="2024-01-20"), **options)
+
+
 def test_without_the_column_everybody_is_in_service():
     panel = gp4c.PanelCounts.from_frame(TABLE, **NAMES)
     assert panel.service is None
@@ -60,8 +68,8 @@ def test_without_the_column_everybody_is_in_service():
     [
         (
             [5, 5, None, None],
-            r"'gone' must not be before the subject's last visit; subject b went out of service "
-            r"at 5 and was seen until 6 \(row 1\)",
+            r"'gone' must not be before the subject's last visit; subject b was out of service "
+            r"from 5 on and was seen until 6 \(row 1\)",
         ),
         ([6, 8, None, None], r"'gone' must be the same in all rows of a subject; subject b has 6"),
         (["x", "y", None, None], "'gone' must be a number or a date; found 'x'"),

@@ -127,7 +127,7 @@ def fields_from_intervals(
     ends = None
     if end is not None:
         cells = ends_of_rows(table.columns[end], times.pop("end", None), index, times["stop"])
-        ends = end_of_service(problems, end, cells, times["stop"], index, labels)
+        ends = end_of_service(problems, end, cells, times["stop"], index, labels, axis)
     problems.raise_any()
     return assemble(
         table,

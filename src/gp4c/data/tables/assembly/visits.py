@@ -78,6 +78,8 @@ def fields_from_visits(
     check_usage(exposure, usage, clock)
     if since_entry and isinstance(origin, int | float) and origin == 0:
         origin = None  # the default, which would be no entry at all
+    if isinstance(origin, str) and origin == "first" and origin not in table.columns:
+        origin = None  # as the command line says it
     entry = origin if isinstance(origin, str) and origin in table.columns else None
     extra = {"exposure": exposure, "usage": usage, "end": end, "origin": entry}
     exposure = exposure if usage is None else usage
@@ -156,7 +158,7 @@ def _read_visits(
     end = None
     if "end" in roles:
         cells = ends_of_rows(table.columns[roles["end"]], times.get("end"), index, time)
-        end = end_of_service(problems, roles["end"], cells, time, index, labels)
+        end = end_of_service(problems, roles["end"], cells, time, index, labels, axis)
     said = ("each subject is observed from its first visit on",) if assumed else ()
     return Visits(rows, ordered, labels, time[rows], first, entry, end, assumed, said), axis
 
