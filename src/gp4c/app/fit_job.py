@@ -103,11 +103,12 @@ def write_files(analysis: Analysis, report: Report, page: str, folder: Path) -> 
     texts = {REPORT: page, SCRIPT: analysis.script(), COMMANDS: commands}
     writers: dict[str, Writer] = {
         **{name: partial(Path.write_text, data=t, encoding="utf-8") for name, t in texts.items()},
-        **({WORD: report.save} if has_word() else {}),
         **_fit_writers(report, formats),
         **_comparison_writers(report),
         **table_files(_own_tables(report), formats),
     }
+    if has_word():
+        writers[WORD] = report.save
     for name, write in writers.items():
         write(folder / name)
     return tuple(writers)
@@ -133,7 +134,8 @@ def _fit_writers(report: Report, formats: tuple[str, ...]) -> dict[str, Writer]:
 
 def _own_tables(report: Report) -> dict[str, Table]:
     """Tables to publish of the data and the comparison; types of events have none of the data."""
-    panel, found, tables = report.panel, report.comparison, {}
+    panel, found = report.panel, report.comparison
+    tables: dict[str, Table] = {}
     if panel is not None and not panel.event_types:
         tables["data"] = panel.table(report.by)
     if found is not None:
