@@ -69,6 +69,8 @@ def _backtest(panel: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _forecast(panel: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     given = dict(arguments)
+    if given["beyond"] == "trend" and given["model"] not in ("trend", "log-linear"):
+        given["beyond"] = "auto"  # there is no trend to continue
     model = {
         "hpp": lambda: gp4c.HomogeneousPoisson(effect="gamma", bursts=True),
         "log-linear": lambda: gp4c.LogLinear(effect="gamma"),

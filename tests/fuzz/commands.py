@@ -74,7 +74,7 @@ QUERIES = [
 ]
 #: commands on a study: every option that decides what is computed
 STUDIES = [
-    ["describe", "--by-subject"],
+    ["describe"],
     ["trend", "--permutations", "19"],
     ["trend", "--permutations", "19", "--json"],
     ["compare", "--by", "arm", "--permutations", "19", "--effect", "none", "--bursts", "no"],
@@ -186,7 +186,7 @@ def check_study(case: Chain) -> bool:
         first = list(case.first)
         first = [*first, str(table)] if first[-1] == "--pilot" else [first[0], str(table),
                                                                      *first[1:]]  # fmt: skip
-        if case.then:
+        if case.then or first[0] == "report":
             first += ["--out", str(out)]
         accepted = check_words(*_said(first))
         saved = sorted(out.glob("fit*.json")) if out.exists() else []

@@ -95,7 +95,11 @@ def check_archive(file: TableFile) -> None:
                         check_room(
                             file.shown, _PER_UNPACKED * unpacked + _PER_SPANNED * spanned.cells
                         )
-    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, NotImplementedError) as error:
+    except PanelDataError:
+        raise
+    except (
+        zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError,
+    ) as error:  # fmt: skip
         raise PanelDataError(f"{file.shown} is damaged: {error}") from None
     except RuntimeError:  # zipfile's word for a file that needs a password
         raise PanelDataError(f"{file.shown} is protected by a password; save it without") from None

@@ -6,7 +6,7 @@ import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from gp4c.data.checks import plural
 from gp4c.data.tables.formats.content import PER_CELL, PER_ROW, TableFile, check_room
@@ -27,7 +27,7 @@ _CODES = 6
 class StatisticalFile(FileFormat):
     """A file of one of the statistical systems; subclasses say which."""
 
-    takes = ("encoding",)
+    takes: ClassVar[tuple[str, ...]] = ("encoding",)
     #: function of pyreadstat, and whether it tells codes of missing values
     reader = ""
     tells_codes = True

@@ -342,6 +342,22 @@ def test_a_table_that_a_query_misspells_is_refused_with_the_names_there_are(name
     assert message_of(path, query="SELECT * FROM visit").endswith("; there are 'visits'")
 
 
+def test_a_workbook_that_lost_bytes_in_the_middle_is_refused(tmp_path):
+    path = tmp_path / "visits.xlsx"
+    WRITERS[path.name](path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:500] + whole[504:])
+    assert "is damaged" in message_of(path)
+
+
+def test_a_portable_file_of_spss_is_read(tmp_path):
+    table = FRAME[["id", "n"]].assign(month=[1.0, 3.0, 1.0, 2.0, 4.0])
+    pyreadstat.write_por(table, tmp_path / "visits.por")
+    panel = gp4c.read_panel(tmp_path / "visits.por", subject="ID", time="MONTH", count="N")
+    assert panel.n_events == 3
+    assert "takes no encoding" in message_of(tmp_path / "visits.por", encoding="latin-1")
+
+
 def test_a_workbook_that_unpacks_to_far_more_than_its_size_is_refused():
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
