@@ -107,7 +107,7 @@ def body_lines(function: Function) -> int:
 
 
 def duplicated_runs(package: Path) -> int | None:
-    """Pairs of places that share six or more lines; None where ``duplicates`` does not count all."""
+    """Pairs of places that share six or more lines; None where they are not all counted."""
     if shutil.which("duplicates") is None:
         return None
     done = subprocess.run(
