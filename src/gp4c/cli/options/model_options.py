@@ -104,7 +104,7 @@ def _laws_of(kind: type[PanelEstimator]) -> tuple[Choices, Choices]:
 
     effects: Choices = kind.effect_options
     laws: Choices = kind.burst_options
-    if kind.has_posterior and "bursts" in kind().get_params():
+    if kind.has_posterior and "yes" in kind.burst_options:
         added = {name: name for name, law in EFFECTS.items() if name and not law.is_free}
         effects, laws = {**effects, **added}, {**laws, **{name: name for name in LAWS}}
     return effects, laws
