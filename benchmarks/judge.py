@@ -55,11 +55,11 @@ MODELS = {
 SETTINGS = ("fixed", "integrated")
 U = float(np.log(np.sqrt(0.5)))
 #: draws of the judge at one point, and in all populations where hyper-parameters are integrated
-N_DRAWS = {"fixed": 40_000, "integrated": 4_000}
+N_DRAWS = {"fixed": 160_000, "integrated": 4_000}
 N_POPULATIONS = {"fixed": 8, "integrated": 6}
 N_TIMES = 200
 #: fits whose draws are pooled
-N_FITS = 8
+N_FITS = 32
 
 CURVES = ("mean", "lower quartile", "upper quartile")
 
