@@ -110,7 +110,9 @@ def _describe(panel: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def _cross_validate(panel: Any, arguments: Mapping[str, Any]) -> dict[str, Any]:
     models = {"hpp": gp4c.HomogeneousPoisson(effect="gamma"), "npmle": gp4c.NPMPLE()}
     found = gp4c.cross_validate(models, panel, n_splits=2, random_state=0)
-    check(np.isfinite(np.asarray(gp4c.score_differences(found, "hpp").iloc[:, 0], float)), "scores")
+    differences = gp4c.score_differences(found, "hpp")
+    # a step function may give held-out events no chance at all: -inf, but a number
+    check(differences["difference"].notna(), f"differences {differences}")
     return {}
 
 
