@@ -291,7 +291,7 @@ def climb(
     for _ in range(200):
         inside = free[~_outward(x, gradient, low, high)[free]]
         residual = float(np.abs(gradient[inside]).max(initial=0.0)) / data.n_events
-        if residual <= tol:
+        if residual <= tol or not _is_finite(gradient, hessian):
             break
         moved = _step(gradient[inside], hessian[np.ix_(inside, inside)])
         if gradient[inside] @ moved < least_gain:
@@ -300,7 +300,7 @@ def climb(
         for _ in range(30):
             new[inside] = np.clip(x[inside] + moved, low[inside], high[inside])
             found = target(new)
-            if found[0] >= value - 1e-12 * abs(value):
+            if found[0] >= value - 1e-12 * abs(value) and _is_finite(*found[1:]):
                 break
             moved = moved / 2.0
         else:  # nothing better in reach of rounding
@@ -309,6 +309,11 @@ def climb(
         history.append(value)
     trace = np.maximum.accumulate(np.asarray(history))
     return LawFit(law, effect, x, data.n_rate, residual, trace)
+
+
+def _is_finite(*derivatives: Floats) -> bool:
+    """Whether a step can be made of them: counts of 10¹² may overflow where bursts are long."""
+    return all(bool(np.isfinite(each).all()) for each in derivatives)
 
 
 def _outward(x: Floats, gradient: Floats, low: Floats, high: Floats) -> Flags:
