@@ -171,6 +171,7 @@ def modulation_fleets(found):
         ["amplitude of the season, 95%", held["amplitude"], held["size"], 0.4],
         ["phase of the season, 95%", held["phase"], None, None],
         ["forecast, 90%", held["forecast"], None, None],
+        ["forecast, 90%, randomised at its ends", held["randomised"], None, None],
     ]
     yield table(["interval", "share held", "mean estimate", "truth"], rows)
     yield (

@@ -168,12 +168,13 @@ class RateData:
         counts, d, e = self.counts(law, effect), self.n_rate, len(effect.parameters)
 
         def at(x: Floats) -> tuple[float, Floats, Floats]:
-            found = counts.terms(self.means(x), x[d : d + e], x[d + e :])
-            return (
-                float(self.weights @ found.value),
-                found.first @ self.weights,
-                found.second @ self.weights,
-            )
+            with np.errstate(over="ignore", invalid="ignore"):  # `climb` turns away from these
+                found = counts.terms(self.means(x), x[d : d + e], x[d + e :])
+                return (
+                    float(self.weights @ found.value),
+                    found.first @ self.weights,
+                    found.second @ self.weights,
+                )
 
         return at
 

@@ -277,3 +277,14 @@ def test_wrong_bursts():
     with pytest.raises(ValueError, match="bursts must be False or True; found 'auto'"):
         HomogeneousPoisson(bursts="auto").fit(toy())
     assert repr(HomogeneousPoisson(bursts=True)) == "HomogeneousPoisson(bursts=True)"
+
+
+def test_counts_whose_curvature_overflows_are_fitted():
+    """Two intervals with 10¹² events each: on the way the Hessian is not finite."""
+    panel = panel_of([
+        ("A", 2e-7, 6e-7, 0), ("A", 9e-7, 1e-6, 10**12), ("D", 7.334911e-7, 7.834089e-7, 10**12),
+        ("B", 5e-7, 1.2e-6, 0), ("C", 3e-7, 9e-7, 0),
+    ])  # fmt: skip
+    model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
+    time = 4e-7 + 1e-7 + 4.9918e-8 + 7e-7 + 6e-7
+    assert 0.1 < model.rate_ * time / 2e12 < 10
