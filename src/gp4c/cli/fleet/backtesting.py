@@ -70,11 +70,12 @@ def backtest(
     chosen = model or [Estimator.GP4C.value]
     models = {}
     for kind in chosen:
-        asked = {
-            name: _where_taken(name, value, kind, chosen)
+        adjusted, part, cycle = (
+            _where_taken(name, value, kind, chosen)
             for name, value in (("formula", formula), ("trend", trend), ("season", season))
-        }
-        models[kind] = ModelOptions(kind, effect, bursts, **asked).build(seed)
+        )
+        options = ModelOptions(kind, effect, bursts, adjusted, trend=part, season=cycle)
+        models[kind] = options.build(seed)
     with working("testing", quiet=as_json) as say:
         found = gp4c.backtest(
             models, panel, horizon, origins, level=level, random_state=seed, progress=say
