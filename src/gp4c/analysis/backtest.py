@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from gp4c.analysis.rolling_origins import RollingOrigins
 from gp4c.data.checks import few_digits, plural
 from gp4c.data.formulas.covariate_rows import design_rows, last_rows
+from gp4c.data.ordering import ranks
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.forecasts.joint_counts import Asked, JointCounts
 from gp4c.exceptions import GP4CWarning
@@ -31,6 +32,8 @@ from gp4c.plain import printable
 from gp4c.threads import one_blas_thread
 
 if TYPE_CHECKING:
+    import os
+
     import pandas as pd
     from matplotlib.axes import Axes
 
@@ -184,6 +187,23 @@ class Backtest:
         """
         plots = import_module("gp4c.reporting.figures.fleets.backtest_plots")
         return plots.plot_backtest(self, ax, what=what)  # type: ignore[no-any-return]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a page with scores, totals and PIT to an HTML file, whole or not at all.
+
+        Examples
+        --------
+        >>> import gp4c
+        >>> panel = gp4c.load_dataset("bladder")
+        >>> found = gp4c.backtest(gp4c.HomogeneousPoisson(), panel, horizon=10, n_origins=1)
+        >>> found.save("backtest.html")  # doctest: +SKIP
+        """
+        from gp4c.atomic import replacing
+
+        pages = import_module("gp4c.reporting.page.backtest_page")
+        html = pages.backtest_page(self)
+        with replacing(path) as temporary:
+            temporary.write_text(html, encoding="utf-8")
 
     def _when(self) -> str:
         """The first and the last origin, where they have dates."""
@@ -353,8 +373,6 @@ def _question(model: PanelEstimator, came: PanelCounts) -> tuple[JointCounts, As
     where = np.array([place.get(label, -1) for label in came.subjects.tolist()], dtype=np.intp)
     order = np.concatenate([np.flatnonzero(where >= 0), np.flatnonzero(where < 0)])
     n_new = int((where < 0).sum())
-    rank = np.empty(len(order), dtype=np.intp)
-    rank[order] = np.arange(len(order))
     known = None
     if n_new < len(order):
         known = model.histories_.take(where[order[: len(order) - n_new]])
@@ -364,7 +382,7 @@ def _question(model: PanelEstimator, came: PanelCounts) -> tuple[JointCounts, As
         units = units * np.exp(model.coefficients_.log_factor(own))[came.subject_index]
         z = own[order]
     asked = Asked(
-        rank[came.subject_index], np.asarray(came.start), np.asarray(came.stop), units,
+        ranks(order)[came.subject_index], np.asarray(came.start), np.asarray(came.stop), units,
         np.asarray(came.subject_index, dtype=np.intp), came.n_subjects, n_new,
     )  # fmt: skip
     return model._joint_counts(known, z, "trend" if model.has_trend else "prior", None), asked

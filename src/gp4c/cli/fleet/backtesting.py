@@ -59,7 +59,8 @@ def backtest(
     """Forecast from rolling origins and compare the forecasts with what was counted.
 
     Prints how often intervals held and log scores relative to a constant rate,
-    of growth models too; with --out also writes backtest.csv and plots.
+    of growth models too; with --out also writes a page (backtest.html),
+    backtest.csv and plots.
     --formula, --trend and --season go to the models that have them.
 
     Example: gp4c backtest bladder --model hpp --horizon 10 --origins 2
@@ -96,7 +97,10 @@ def _where_taken(option: str, value: str | None, kind: str, chosen: list[str]) -
 def _writers(found: Backtest, output: OutputOptions) -> dict[str, Writer]:
     from gp4c.reporting.csv_tables import write_csv
 
-    files: dict[str, Writer] = {"backtest.csv": lambda path: write_csv(found.to_frame(), path)}
+    files: dict[str, Writer] = {
+        "backtest.html": lambda path: found.save(path),
+        "backtest.csv": lambda path: write_csv(found.to_frame(), path),
+    }
     files |= output.table_files(backtest=found.table)
     files |= output.style.files("backtest", lambda ax: found.plot(ax, what="total"))
     return files | output.style.files("backtest-pit", lambda ax: found.plot(ax, what="pit"))

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 #: rows of the tables under the figures
 _TABLE_ROWS = 11
+_WITHOUT_SCRIPT = """<noscript><p class="warn">The curves are drawn by a script that this viewer does not run; the
+tables under “Values” hold their numbers.</p></noscript>
+"""  # noqa: E501
 
 
 def page(
@@ -51,25 +54,53 @@ def page(
     content : dict
         Figures and the level shown first, for the script.
     """
-    plotly, style = _plotly_script(), asset("report.css")
+    plotly = _plotly_script()
     script = asset("figures.js") + asset("report.js")
+    return _document(title, header, sections, [plotly, script], content)
+
+
+def still_page(title: str, header: str, sections: Sequence[Section]) -> str:
+    """A page like the report whose figures are pictures: it has no script.
+
+    Parameters
+    ----------
+    title : str
+        Plain text.
+    header : str
+        HTML under the title.
+    sections : sequence of Section
+    """
+    return _document(title, header, sections)
+
+
+def _document(
+    title: str, header: str, sections: Sequence[Section], scripts: Sequence[str] = (),
+    content: Mapping[str, object] | None = None,
+) -> str:  # fmt: skip
+    style = asset("report.css")
     links = "".join(f'<li><a href="#{s.key}">{escape(s.heading)}</a></li>' for s in sections)
     body = "".join(
         f'<section id="{s.key}" aria-labelledby="{s.key}-h">'
         f'<h2 id="{s.key}-h">{escape(s.heading)}</h2>{s.html}</section>\n'
         for s in sections
     )
+    data, more = "", ""
+    if content is not None:
+        body = _WITHOUT_SCRIPT + body
+        data = f'<script type="application/json" id="figures">{embedded_json(content)}</script>\n'
+        more = "".join(_unused_styles(script) for script in scripts)
+    code = "".join(f"<script>{script}</script>\n" for script in scripts)
     return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy([plotly, script], style)}">
+<meta http-equiv="Content-Security-Policy" content="{_policy(scripts, style)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="gp4c {__version__}">
 <meta name="referrer" content="no-referrer">
 <title>{escape(title)}</title>
-<style>{style}</style>{_unused_styles(plotly)}
+<style>{style}</style>{more}
 </head>
 <body>
 <a class="skip" href="#content">Skip to the results</a>
@@ -79,14 +110,9 @@ def page(
 <nav aria-label="Sections"><ul>{links}</ul></nav>
 </header>
 <main id="content">
-<noscript><p class="warn">The curves are drawn by a script that this viewer does not run; the
-tables under “Values” hold their numbers.</p></noscript>
 {body}</main>
 <footer>Made by gp4c {__version__}. This file is complete: it loads nothing from elsewhere.</footer>
-<script type="application/json" id="figures">{embedded_json(content)}</script>
-<script>{plotly}</script>
-<script>{script}</script>
-</body>
+{data}{code}</body>
 </html>
 """
 
@@ -129,7 +155,7 @@ def _policy(scripts: Sequence[str], style: str) -> str:
     Plotly adds an empty style sheet (hence the hash of nothing) and fills it rule by rule; that,
     like the properties it sets on elements, is up to its script and not to what the page says.
     """
-    allowed = " ".join(_source(script) for script in scripts)
+    allowed = " ".join(_source(script) for script in scripts) or "'none'"
     return (
         f"default-src 'none'; script-src {allowed}; style-src {_source(style)} {_source('')}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
