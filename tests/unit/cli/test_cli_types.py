@@ -93,6 +93,7 @@ def test_a_type_that_is_not_there_is_named(folder):
     assert "write 0 if none was seen, or pass --drop-missing" in said
 
 
+@pytest.mark.filterwarnings("default::gp4c.exceptions.GP4CWarning")
 def test_a_table_of_groups_has_each_type_and_leaves_out_who_has_no_group(folder):
     wide = pd.read_csv(folder / "wide.csv")
     nobody = wide["subject"].isin(wide["subject"].unique()[:2])

@@ -87,7 +87,7 @@ def test_covariates_are_one_row_per_subject_and_varying_columns_per_interval(pan
     assert list(panel.covariates.columns) == ["arm"]
     assert panel.interval_covariates["dose"].tolist() == [2.0, 2.0, 1.5, 1.0, 1.0]
     assert any(
-        note.startswith("column 'dose' varies within subjects, such as 1.5 after 2.0 (row")
+        note.startswith("column 'dose' varies within subjects, such as 1.5, then 1.0 (rows")
         for note in panel.notes
     )
 

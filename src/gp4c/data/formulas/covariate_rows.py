@@ -67,13 +67,13 @@ def subjects_with(panel: PanelCounts, names: Sequence[str]) -> PanelCounts:
     A column that is not one of subjects is left to whoever uses it.
     """
     table = panel.covariates
-    asked = [name for name in names if name in table]
+    asked = [name for name in names if name in table and table[name].isna().any()]
     known = table[asked].notna().all(axis=1).to_numpy(dtype=bool)
     if known.all():
         return panel
-    columns = " and ".join(map(repr, asked))
+    columns = " or ".join(map(repr, asked))
     if not known.any():
-        raise PanelDataError(f"no subject has {columns}; nothing is left")
+        raise PanelDataError(f"every subject lacks {columns}; nothing is left")
     gone = panel.subjects[~known].tolist()
     note = f"{plural(len(gone), 'subject')} without {columns} left out: {_named(gone)}"
     kept = panel[np.flatnonzero(known)]

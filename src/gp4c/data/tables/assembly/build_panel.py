@@ -286,7 +286,7 @@ def split_covariates(
             seen = table.locate((where if rows is None else rows[where]).tolist())
             before, after = values.iloc[where].tolist()
             notes.append(
-                f"column {name!r} varies within subjects, such as {after!r} after {before!r} "
+                f"column {name!r} varies within subjects, such as {before!r}, then {after!r} "
                 f"({seen}): kept per interval"
             )
         else:
