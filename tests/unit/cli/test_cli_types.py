@@ -108,3 +108,10 @@ def test_a_table_of_groups_has_each_type_and_leaves_out_who_has_no_group(folder)
         for arm in ("a", "b"):
             counted = wide[event][(wide["arm"] == arm) & ~nobody].sum()
             assert events[f"events, {event}"][arm] == counted
+
+
+def test_what_knows_no_types_is_told_in_terms_of_the_command_line(folder):
+    words = ["backtest", folder / "wide.csv", "--count", "first", "--count", "second"]
+    said = run(*words, "--model", "hpp", "--horizon", "1", code=2)
+    assert "give one --count column" in " ".join(said.split())
+    assert "panel." not in said
