@@ -220,7 +220,10 @@ def _of_centres(model: GaussianProcessModel) -> GP4C:
     if not isinstance(model, GP4C):
         raise PanelDataError(f"{type(model).__name__} has no covariates; compare with GP4C")
     if model.has_factors:
-        raise PanelDataError("cluster= does not go with a trend or a season yet; leave one out")
+        raise PanelDataError(
+            "cluster= does not go with a trend or a season yet; leave one out: without season=, "
+            "curves over the calendar still follow the seasons"
+        )
     return model
 
 

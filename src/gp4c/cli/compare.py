@@ -58,7 +58,7 @@ def compare(
     Example: gp4c compare visits.csv --by arm
     """
     panel = read_source(file, table, say=not quiet)
-    panel = with_covariates(panel, formula, table.drop_missing)
+    panel = with_covariates(panel, formula, table.drop_missing, groups.columns(by))
     with working(f"comparing groups of {by}", quiet=quiet or as_json) as say:
         model = ModelOptions(effect=effect, bursts=bursts, formula=formula).build(seed)
         found = groups.compare(panel, by, model, seed=seed, progress=say)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gp4c.cli.options.estimator_options import JsonOption
+from gp4c.cli.options.estimator_options import JsonOption, with_covariates
 from gp4c.cli.options.table_options import FileArgument, TableOptions, read_source, takes_table
 from gp4c.cli.outputs import OutputOptions, say_written, takes_output, write_all
 from gp4c.reporting.fit_result import Writer
@@ -57,6 +57,7 @@ def describe(
     from gp4c.data.summaries.panel_summary import PanelSummary
 
     panel = read_source(file, table, say=as_csv or by is not None)
+    panel = with_covariates(panel, None, table.drop_missing, (by,))
     summary = panel.summary()
     shown = summary if by is None else panel.table(by, reference=reference)
     if as_json:

@@ -64,7 +64,7 @@ def fit(
             fitted = fit_in_parts(source, built, scheduler, say)
         else:
             panel = read_source(files[0], table, say=not quiet)
-            panel = with_covariates(panel, model.formula, table.drop_missing)
+            panel = with_covariates(panel, model.formula, table.drop_missing, (by,))
             fitted = fit_groups(
                 panel, by, lambda: model.build(seed), bootstraps=bootstrap, seed=seed, say=say
             )

@@ -28,6 +28,10 @@ _ALWAYS = "trend|season|beyond|new_units|at|every|subjects|test|cluster"
 _FACTOR = re.compile(rf"\b({_ALWAYS})=(['\"]?)([\w.-]*)\2")
 _RULE = re.compile(rf"^({_ALWAYS}|weights|scores)(?= must be | go with )")
 _AMOUNT = re.compile(r"\b(usage|exposure)=(?= )")
+# a panel of one type, which the command line makes by its columns
+_ONE_TYPE = re.compile(
+    r"take one type with panel\.of_type\(.*\), or all events together with panel\.total\(\)"
+)
 # advice that is another one on the command line
 _ADVICE = {
     "day_first=True or day_first=False": "--day-first or --month-first",
@@ -84,6 +88,9 @@ def in_options(message: str) -> str:
     message = message.replace(" origin=None", " --origin first").replace(" origin=", " --origin ")
     for text, advice in _ADVICE.items():
         message = message.replace(text, advice)
+    message = _ONE_TYPE.sub(
+        "give one --count column, or a table with one type of events or with their sum", message
+    )
     message = _RULE.sub(lambda found: f"--{_dashed(found[1])}", message)
     message = _FACTOR.sub(lambda found: f"--{_dashed(found[1])} {found[3]}".rstrip(), message)
     message = _AMOUNT.sub(r"--\1", message)

@@ -96,7 +96,7 @@ def report(
             parts = _from_saved(file)
         else:
             panel = read_source(file, table, say=not quiet)
-            panel = with_covariates(panel, model.formula, table.drop_missing)
+            panel = with_covariates(panel, model.formula, table.drop_missing, groups.columns(by))
             parts = _from_table(
                 panel, by, partial(model.build, seed),
                 partial(groups.compare, panel, seed=seed, progress=say), seed, bootstrap, say,

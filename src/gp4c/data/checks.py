@@ -247,6 +247,15 @@ def check_total(count: IntArray) -> None:
         raise PanelDataError(f"all counts together must be at most 2^62; found {total:g}")
 
 
+def refuse_missing(name: str, labels: Sequence[object]) -> None:
+    """Name the subjects whose group is not known, if there are any."""
+    if labels:
+        raise PanelDataError(
+            f"{name!r} is missing for {plural(len(labels), 'subject')}: {some_labels(labels)}; "
+            "leave them out (--drop-missing on the command line), or give them a group of their own"
+        )
+
+
 def refuse_varying(panel: PanelCounts, name: str) -> None:
     """Say which subject changes a column that should be its own, and where."""
     between = panel.interval_covariates

@@ -91,3 +91,27 @@ def test_a_type_that_is_not_there_is_named(folder):
     (folder / "short.csv").write_text("".join([lines[0], *lines[2:]]))
     said = run("describe", folder / "short.csv", "--event", "event", code=2)
     assert "write 0 if none was seen, or pass --drop-missing" in said
+
+
+@pytest.mark.filterwarnings("default::gp4c.exceptions.GP4CWarning")
+def test_a_table_of_groups_has_each_type_and_leaves_out_who_has_no_group(folder):
+    wide = pd.read_csv(folder / "wide.csv")
+    nobody = wide["subject"].isin(wide["subject"].unique()[:2])
+    wide.assign(arm=wide["arm"].where(~nobody)).to_csv(folder / "gaps.csv", index=False)
+    words = ["describe", folder / "gaps.csv", "--count", "first", "--count", "second"]
+    words += ["--by", "arm"]
+    assert "'arm' is missing for 2 subjects" in run(*words, code=2)
+    rows = json.loads(run(*words, "--json", "--drop-missing"))["rows"]
+    events = {row["quantity"]: row for row in rows if row["statistic"] in ("n", "total")}
+    assert events["subjects"]["all"] == wide["subject"].nunique() - 2
+    for event in ("first", "second"):
+        for arm in ("a", "b"):
+            counted = wide[event][(wide["arm"] == arm) & ~nobody].sum()
+            assert events[f"events, {event}"][arm] == counted
+
+
+def test_what_knows_no_types_is_told_in_terms_of_the_command_line(folder):
+    words = ["backtest", folder / "wide.csv", "--count", "first", "--count", "second"]
+    said = run(*words, "--model", "hpp", "--horizon", "1", code=2)
+    assert "give one --count column" in " ".join(said.split())
+    assert "panel." not in said

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.checks import plural, refuse_varying, unknown_name
+from gp4c.data.checks import plural, refuse_missing, refuse_varying, unknown_name
 from gp4c.data.ordering import natural_key
 from gp4c.exceptions import PanelDataError
 
@@ -67,11 +67,7 @@ def read_column(panel: PanelCounts, name: str) -> Column:
         there = ", ".join(map(str, table.columns)) or "none"
         raise PanelDataError(f"there is no covariate {name!r} of subjects; there are: {there}")
     column = table[name]
-    if column.isna().any():
-        missing = column.index[column.isna()].tolist()
-        raise PanelDataError(
-            f"{name!r} is missing for subject {missing[0]!r} ({len(missing)} in all)"
-        )
+    refuse_missing(name, column.index[column.isna()].tolist())
     values = column.tolist()
     ordered = str(column.dtype) == "category" and bool(column.cat.ordered)
     if ordered:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -136,18 +136,21 @@ JsonOption: TypeAlias = Annotated[
 QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 
 
-def with_covariates(panel: PanelCounts, formula: str | None, drop: bool) -> PanelCounts:
-    """The panel to fit: without what lacks a covariate, if that is to be dropped."""
-    if formula is None or not drop:
+def with_covariates(
+    panel: PanelCounts, formula: str | None, drop: bool, groups: Sequence[str | None] = ()
+) -> PanelCounts:
+    """The panel to use: without what lacks a covariate or a group, if that is to be dropped."""
+    if not drop:
         return panel
     import warnings
 
-    from gp4c.data.formulas.covariate_rows import complete_rows
+    from gp4c.data.formulas.covariate_rows import complete_rows, subjects_with
     from gp4c.exceptions import GP4CWarning
 
-    kept = complete_rows(panel, formula)
-    if kept is not panel:
-        warnings.warn(kept.notes[-1], GP4CWarning, stacklevel=2)
+    kept = subjects_with(panel, [name for name in groups if name is not None])
+    kept = kept if formula is None else complete_rows(kept, formula)
+    for note in kept.notes[len(panel.notes) :]:
+        warnings.warn(note, GP4CWarning, stacklevel=2)
     return kept
 
 

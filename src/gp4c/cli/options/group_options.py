@@ -98,6 +98,10 @@ class GroupOptions:
     scores: ScoresOption = None
     permutations: PermutationsOption = 9999
 
+    def columns(self, by: str | None) -> tuple[str | None, ...]:
+        """The columns that say where each subject belongs."""
+        return by, self.strata, self.blocks, self.cluster
+
     def check_used(self, by: str | None) -> None:
         """Refuse options of a comparison where nothing is compared."""
         given = [name for name in vars(self) if getattr(self, name) != getattr(_DEFAULT, name)]

@@ -123,7 +123,8 @@ DropMissingOption: TypeAlias = Annotated[
     bool,
     typer.Option(
         "--drop-missing",
-        help="Leave out intervals without a count or a covariate, as gaps.",
+        help="Leave out intervals without a count or a covariate, as gaps, and subjects "
+        "without a group.",
         rich_help_panel=_READING,
     ),
 ]

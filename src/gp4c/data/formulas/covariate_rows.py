@@ -61,6 +61,25 @@ def complete_rows(panel: PanelCounts, formula: str) -> PanelCounts:
     return _without_missing(panel, parse_formula(formula).columns)
 
 
+def subjects_with(panel: PanelCounts, names: Sequence[str]) -> PanelCounts:
+    """The panel without the subjects that lack one of these columns of subjects.
+
+    A column that is not one of subjects is left to whoever uses it.
+    """
+    table = panel.covariates
+    asked = [name for name in names if name in table and table[name].isna().any()]
+    known = table[asked].notna().all(axis=1).to_numpy(dtype=bool)
+    if known.all():
+        return panel
+    columns = " or ".join(map(repr, asked))
+    if not known.any():
+        raise PanelDataError(f"every subject lacks {columns}; nothing is left")
+    gone = panel.subjects[~known].tolist()
+    note = f"{plural(len(gone), 'subject')} without {columns} left out: {_named(gone)}"
+    kept = panel[np.flatnonzero(known)]
+    return kept._like(notes=(*panel.notes, note))
+
+
 def design_rows(design: FormulaDesign, panel: PanelCounts) -> Floats:
     """Centred columns of the regression for the rows of a panel, (n_intervals, p)."""
     table = _table(panel, tuple(design.columns))

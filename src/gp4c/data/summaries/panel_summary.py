@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gp4c.data.checks import few_digits, plural, shown_number
+from gp4c.data.summaries.running_totals import totals_remark
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.exceptions import PanelDataError
 from gp4c.plain import per, printable
@@ -27,6 +28,8 @@ TO_THE_LEFT = ' style="text-align: left"'
 #: more than half above 1
 RARE = 1e-3
 LARGE_DISPERSION = 1.5
+#: one of at least so many subjects that alone makes up so much of the window has a wrong time
+FEWEST_TO_STRETCH, LONE_SHARE = 5, 0.25
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,8 @@ def summarise(panel: PanelCounts) -> PanelSummary:
     }
     rate = per(panel.time_unit, panel.usage)
     title = f"Panel of {plural(panel.n_subjects, 'subject')} (rate {rate})"
-    return PanelSummary(title, quantities, (*_remark(statistic, len(totals)), *panel.notes))
+    remarks = (*_remark(statistic, len(totals)), *totals_remark(panel), *lone_ends(panel))
+    return PanelSummary(title, quantities, (*remarks, *panel.notes))
 
 
 def panel_rows(panel: PanelCounts) -> pd.DataFrame:
@@ -244,6 +248,29 @@ def _remark(statistic: float, n_subjects: int) -> tuple[str, ...]:
         f"subject totals vary {statistic:.1f} times as much as equal rates would explain: some "
         "subjects have far more events than others, so a model needs subject effects",
     )
+
+
+def lone_ends(panel: PanelCounts) -> tuple[str, ...]:
+    """One sentence if one subject alone stretches the window: most likely a wrong date."""
+    if panel.n_subjects < FEWEST_TO_STRETCH:
+        return ()
+    index, n = panel.subject_index, panel.n_subjects
+    first, last = np.full(n, np.inf), np.full(n, -np.inf)
+    np.minimum.at(first, index, panel.start)
+    np.maximum.at(last, index, panel.stop)
+    axis, length = TimeAxis(panel.time_unit, panel.time_origin), last.max() - first.min()
+    said = []
+    for ends, side, word, edge in ((first, 1, "before", "from"), (last, -1, "after", "to")):
+        who, other = np.argsort(side * ends)[:2]
+        alone = abs(float(ends[other] - ends[who])) / length
+        if alone > LONE_SHARE:
+            label = panel.subjects[[who]].tolist()[0]
+            here, rest = (axis.date(t) or few_digits(t) for t in (ends[who], ends[other]))
+            said.append(
+                f"subject {label!r} alone was observed {word} {rest} ({edge} {here}), for "
+                f"{alone:.0%} of the time that the table covers: check that visit"
+            )
+    return tuple(said)
 
 
 def _gaps(panel: PanelCounts) -> tuple[int, int]:

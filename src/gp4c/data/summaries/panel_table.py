@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.data.checks import few_digits, refuse_varying, unknown_name
+from gp4c.data.checks import few_digits, refuse_missing, refuse_varying, unknown_name
 from gp4c.data.ordering import levels_in_order
 from gp4c.data.summaries.panel_summary import subject_totals
 from gp4c.data.summaries.table import Table
@@ -64,12 +66,19 @@ class Quantity:
         return f"{self.quantity}, {self.detail}" if self.detail else self.quantity
 
 
-def tabulate(panel: PanelCounts, by: str | None = None, reference: object = None) -> Table:
-    """Describe each group of subjects, and all of them."""
+def tabulate(
+    panel: PanelCounts,
+    by: str | None = None,
+    reference: object = None,
+    types: Mapping[str, PanelCounts] = MappingProxyType({}),
+) -> Table:
+    """Describe each group of subjects, and all of them; the events of each type besides."""
     codes, names = group_codes(panel, by, reference)
     everybody = np.ones(panel.n_subjects, dtype=bool)
     masks = [*(codes == k for k in range(len(names))), everybody] if by else [everybody]
-    rows = [*_observed(panel, masks), *_described(panel, by, masks)]
+    events = [row for name, part in types.items() for row in _counted(part, masks, f", {name}")]
+    rows = [*_observed(panel, masks), *_counted(panel, masks), *events]
+    rows += _described(panel, by, masks)
     between = panel._interval_covariates
     varying = () if between is None else tuple(map(str, between.columns))
     left_out = (
@@ -110,11 +119,7 @@ def group_codes(
         raise PanelDataError(
             f"there is no covariate {by!r} to group by; {unknown_name(by, list(table.columns))}"
         )
-    missing = table.index[table[by].isna()].tolist()
-    if missing:
-        raise PanelDataError(
-            f"{by!r} is missing for subject {missing[0]!r} ({len(missing)} in all)"
-        )
+    refuse_missing(by, table.index[table[by].isna()].tolist())
     column = table[by]
     levels = levels_in_order(column)
     if len(levels) > MOST_GROUPS:
@@ -138,17 +143,10 @@ def _observed(panel: PanelCounts, masks: list[NDArray[np.bool_]]) -> Iterator[Qu
     length = panel.stop - panel.start
     followed = np.asarray(np.bincount(index, length, n), dtype=np.float64)
     visits = np.asarray(np.bincount(index, minlength=n), dtype=np.float64)
-    totals, risk = subject_totals(panel)
+    risk = subject_totals(panel)[1]
     unit = f" ({panel.time_unit})" if panel.time_unit else ""
 
-    def row(
-        name: str,
-        cell: Callable[[NDArray[np.bool_]], Cell],
-        text: Callable[[Cell], str],
-        detail: str = "",
-    ) -> Quantity:
-        return Quantity(name, tuple(cell(mask) for mask in masks), text, detail)
-
+    row = partial(_row, masks)
     yield row("subjects", lambda m: {"n": float(m.sum())}, _count)
     yield row(f"follow-up, total{unit}", lambda m: {"total": followed[m].sum()}, _amount)
     yield row(f"follow-up per subject{unit}", lambda m: spread(followed[m]), _median, _RANGE)
@@ -157,11 +155,29 @@ def _observed(panel: PanelCounts, masks: list[NDArray[np.bool_]]) -> Iterator[Qu
         yield row(name, lambda m: {"total": risk[m].sum()}, _amount)
     yield row("intervals per subject", lambda m: spread(visits[m]), _median, _RANGE)
     yield row(f"length of intervals{unit}", lambda m: spread(length[m[index]]), _median, _RANGE)
-    yield row("events", lambda m: {"n": totals[m].sum()}, _count)
-    yield row("events per subject", lambda m: moments(totals[m]), _mean, _DEVIATION)
-    yield row("subjects without events", lambda m: share(totals[m] == 0), _share)
-    rate = f"rate {per(panel.time_unit, panel.usage)}"
+
+
+def _counted(
+    panel: PanelCounts, masks: list[NDArray[np.bool_]], of: str = ""
+) -> Iterator[Quantity]:
+    totals, risk = subject_totals(panel)
+    row = partial(_row, masks)
+    yield row(f"events{of}", lambda m: {"n": totals[m].sum()}, _count)
+    yield row(f"events per subject{of}", lambda m: moments(totals[m]), _mean, _DEVIATION)
+    yield row(f"subjects without events{of}", lambda m: share(totals[m] == 0), _share)
+    rate = f"rate {per(panel.time_unit, panel.usage)}{of}"
     yield row(rate, lambda m: rate_interval(totals[m], risk[m]), _estimate, "95% interval")
+
+
+def _row(
+    masks: list[NDArray[np.bool_]],
+    name: str,
+    cell: Callable[[NDArray[np.bool_]], Cell],
+    text: Callable[[Cell], str],
+    detail: str = "",
+) -> Quantity:
+    """A quantity of each group, and of everybody."""
+    return Quantity(name, tuple(cell(mask) for mask in masks), text, detail)
 
 
 def rate_interval(totals: Floats, risk: Floats, level: float = LEVEL) -> Cell:

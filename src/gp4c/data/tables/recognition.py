@@ -14,7 +14,7 @@ from gp4c.exceptions import PanelDataError
 USUAL_NAMES = {
     "subject": "subject subjectid subj subjid id patient patientid pat patid pid unit unitid "
     "unitno serial serialno serialnumber machine device asset participant person individual case "
-    "caseid usubjid",
+    "caseid usubjid resident residentid",
     "start": "start tstart from begin left t0 time0 lower starttime startdate entry",
     "stop": "stop tstop to end right t1 time1 upper stoptime stopdate endtime enddate exit",
     "count": "count counts n events nevents m ncount number failures nfailures y",

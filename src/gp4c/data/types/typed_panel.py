@@ -212,16 +212,20 @@ class TypedPanel(PanelCounts):
         return summarise_types(self)
 
     def table(self, by: str | None = None, *, reference: Hashable | None = None) -> Table:
-        """One table counts one thing: that of a type, or of the total.
+        """Subjects and follow-up once; events and rates in all and of each type, by group.
 
         Examples
         --------
         >>> import gp4c
         >>> panel = gp4c.load_dataset("skin")
-        >>> panel.of_type("basal").table(by="treatment").columns
-        ('', 'dfmo', 'placebo', 'all')
+        >>> [row for row in panel.table(by="treatment").rows if row[0].startswith("events, ")]
+        [('events, basal', '187', '211', '398'), ('events, squamous', '101', '97', '198')]
         """
-        raise PanelDataError(self._which_type())
+        from gp4c.data.summaries.panel_table import tabulate
+
+        return tabulate(
+            self.total(), by, reference, dict(zip(self.event_types, self.parts, strict=True))
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """One row per subject, interval and type; ``from_frame(..., event="event")`` reads it.

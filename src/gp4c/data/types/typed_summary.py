@@ -28,10 +28,12 @@ def summarise_types(panel: TypedPanel) -> PanelSummary:
         for quantity in ("events", "rate", "subjects without events", "overdispersion"):
             quantities[f"{quantity}, {name}"] = found[quantity]
     quantities |= _correlations(panel)
-    remarks = [
+    common = [remark for remark in each[0].remarks if all(remark in s.remarks for s in each)]
+    remarks = common + [
         f"{name}: {remark}"
         for name, found in zip(panel.event_types, each, strict=True)
         for remark in found.remarks
+        if remark not in common
     ]
     title = f"Panel of {plural(panel.n_subjects, 'subject')}, {len(each)} types of events"
     return PanelSummary(title, quantities, (*remarks, *panel.notes))

@@ -159,6 +159,8 @@ def service_words(
         )  # fmt: skip
     text = f"{n - gone} of {plural(n, 'subject')} {_are(n - gone)} in service; {gone} {_are(gone)} "
     text += 'out of service and not counted (subjects="all" counts them).'
+    if not np.isfinite(end).all():
+        text += " Subjects without an end are taken to stay in service throughout."
     if leaving:
         text += f" {leaving} {'goes' if leaving == 1 else 'go'} out of service on the way."
     return f"{text} {entering}".strip()

@@ -79,7 +79,7 @@ ARMS = ["a", "b", "a", "b", "a", "b"]
          "stratum 'z' of 'centre' has one group only, 'arm' = 'a' \\(1 subject\\)"),
         (["x", "x", "y", "x", "y", "x"],
          "group 'b' of 'arm' is in one stratum only, 'centre' = 'x'"),
-        (["x", "x", None, "y", "y", "y"], "'centre' is missing for subject 2 \\(1 in all\\)"),
+        (["x", "x", None, "y", "y", "y"], "'centre' is missing for 1 subject: 2; leave"),
     ],
 )  # fmt: skip
 def test_strata_that_say_nothing_are_refused_in_one_sentence(centre, message):

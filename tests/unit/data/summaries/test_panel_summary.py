@@ -102,7 +102,7 @@ def test_summary_prints_as_a_table_and_gives_a_frame(panel):
     text = str(summary)
     assert text.splitlines()[0] == "Panel of 3 subjects (rate per week)"
     assert any(line.split() == ["events", "4"] for line in text.splitlines())
-    assert "Note: column 'dose' varies within subjects: kept per interval" in text
+    assert "Note: column 'dose' varies within subjects, such as" in text
     assert repr(summary) == text
     frame = summary.to_frame()
     assert isinstance(frame, pd.DataFrame)

@@ -146,7 +146,7 @@ def test_a_group_may_be_called_all():
             r"'arm' varies within a subject .*: subject 1 has 'a' in "
             r"\(0, 2\] and 'b' in \(2, 5\] \(rows 1 and 2",
         ),
-        ({"arm": ["a", "a", None, "b"]}, "arm", r"'arm' is missing for subject 2 \(1 in all\)"),
+        ({"arm": ["a", "a", None, "b"]}, "arm", "'arm' is missing for 1 subject: 2; leave"),
     ],
 )
 def test_a_column_that_makes_no_groups_is_refused(columns, by, words):

@@ -83,7 +83,6 @@ def test_rows_without_a_type_are_refused(panel, name):
         gp4c.HomogeneousPoisson().fit,
         gp4c.GP4CW().fit,
         gp4c.trend_test,
-        lambda panel: panel.table(),
         lambda panel: panel.distinct(),
         lambda panel: gp4c.backtest({"a": gp4c.HomogeneousPoisson()}, panel, horizon=1),
     ],
@@ -152,6 +151,26 @@ def test_the_summary_counts_each_type(panel):
     assert (summary["events"], summary["events, basal"], summary["events, squamous"]) == (7, 3, 4)
     assert "3 basal, 4 squamous" in repr(panel)
     assert "TypedPanel" in panel._repr_html_()
+
+
+def test_the_table_of_groups_has_the_rows_of_each_type_and_of_all_together(panel):
+    whole = {row[0]: row[1:] for row in panel.table().rows}
+    alone = {row[0]: row[1:] for row in panel.total().table().rows}
+    assert {name: whole[name] for name in alone} == alone
+    for event in panel.event_types:
+        for name, *cells in panel.of_type(event).table().rows:
+            if "events" in name and "rate" not in name:
+                quantity, _, detail = name.partition(", ")
+                label = ", ".join(filter(None, (quantity, event, detail)))
+                assert whole[label] == tuple(cells)
+
+
+def test_a_remark_on_all_types_is_made_once():
+    table = {"subject": list(range(6)), "start": [0] * 6, "stop": [9] * 5 + [90], "x": [1] * 6}
+    panel = PanelCounts.from_frame({**table, "y": [0, 1] * 3}, count=["x", "y"])
+    said = [remark for remark in panel.summary().remarks if "alone was observed" in remark]
+    assert len(said) == 1
+    assert said[0].startswith("subject 5 alone")
 
 
 def test_a_plain_panel_has_no_types(panel):

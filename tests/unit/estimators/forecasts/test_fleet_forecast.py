@@ -66,6 +66,7 @@ def test_those_in_service_are_the_default_and_both_numbers_are_said(constant, pa
     assert found.subjects == "active"
     assert "40 subjects in service" in str(found)
     assert "40 of 60 subjects are in service; 20 are out of service and not counted" in found.note
+    assert "without an end are taken to stay in service throughout" in found.note
     everybody = forecast(constant, 400, 430, subjects="all")
     assert_allclose(everybody.mean, each.sum(), rtol=1e-9)
     assert "20 of 60 subjects are out of service and counted all the same" in everybody.note

@@ -279,9 +279,16 @@ def split_covariates(
             notes.append(
                 f"column {name!r} has codes with leading zeros, such as {code}: a category"
             )
-        if bool(np.any(_changes(values) & same)):
+        changed = np.flatnonzero(_changes(values) & same)
+        if len(changed):
             by_interval[kept] = values.reset_index(drop=True)
-            notes.append(f"column {name!r} varies within subjects: kept per interval")
+            where = changed[0] + np.arange(2)
+            seen = table.locate((where if rows is None else rows[where]).tolist())
+            before, after = values.iloc[where].tolist()
+            notes.append(
+                f"column {name!r} varies within subjects, such as {before!r}, then {after!r} "
+                f"({seen}): kept per interval"
+            )
         else:
             by_subject[kept] = values.iloc[first].reset_index(drop=True)
     return (
