@@ -52,7 +52,7 @@ def comparison_method(found: Comparison) -> str:
         centres = " and a random effect for each centre" if found.centres is not None else ""
         parts.append(
             f"The ratio of rates adjusted for {adjusted_for(found)} is from a regression with one "
-            f"shape of the curve{centres}; standard errors: {table['errors'].iloc[0]}."
+            f"shape of the curve{centres}; {errors_of_ratios(found, table['errors'].iloc[0])}."
         )
     if found.tested.adjustment is not None:
         parts.append(
