@@ -267,11 +267,9 @@ def _kept(found: Comparison) -> Iterator[str]:
     tested = found.tested
     if tested.scores is not None and len(found.groups) > 2:
         ratio, low, high = tested.trend_interval(0.95)
-        each = zip(found.groups, tested.scores, strict=True)
-        scores = ", ".join(f"{group} {few_digits(score)}" for group, score in each)
         yield (
             f"One unit of the score multiplies the rate by {_ratio(ratio)} (95% {_ratio(low)} to "
-            f"{_ratio(high)}, the factors that the test does not reject); scores: {scores}"
+            f"{_ratio(high)}, the factors that the test does not reject); scores: {scores_in_words(found)}"
         )
     elif len(found.groups) == 2:
         low, high = found.interval(0.95)
@@ -292,6 +290,12 @@ def _kept(found: Comparison) -> Iterator[str]:
             f"Ratios of rates by {tests} (with those that they do not reject: 95%, Holm): "
             f"{'; '.join(rows)}"
         )
+
+
+def scores_in_words(found: Comparison) -> str:
+    """The score of each group in the test of the trend."""
+    each = zip(found.groups, found.tested.scores or (), strict=True)
+    return ", ".join(f"{group} {few_digits(score)}" for group, score in each)
 
 
 def _evidence(probabilities: dict[str, float]) -> str:

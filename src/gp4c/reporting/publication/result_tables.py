@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from gp4c.analysis.groups.group_draws import shown
 from gp4c.analysis.planning.power_words import plan_text, table_rows
-from gp4c.analysis.words.comparison_words import ACCOUNTS, errors_of_ratios, table_notes
+from gp4c.analysis.words.comparison_words import (
+    ACCOUNTS,
+    errors_of_ratios,
+    scores_in_words,
+    table_notes,
+)
 from gp4c.data.checks import plural
 from gp4c.data.summaries.table import Table
 from gp4c.data.timeaxis import TimeAxis
@@ -60,8 +65,8 @@ def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
     if found.tested.scores is not None and len(found.groups) > 2:
         factor, low, high = found.tested.trend_interval(level)
         yield Estimate(
-            "Factor of the rate by the permutation test of the trend", "per unit of the score",
-            factor, (low, high), found.p_value,
+            "Factor of the rate by the permutation test of the trend",
+            f"per unit of the score ({scores_in_words(found)})", factor, (low, high), found.p_value,
         )  # fmt: skip
     adjusted = " (pairs adjusted by Holm's method)" if len(found.pairs) > 1 else ""
     of_level = "" if found.test == "level" else " of the level"
