@@ -248,7 +248,9 @@ def _kind(found: Comparison, test: str) -> str:
     """What a test looks for, and what was taken out before."""
     tested = found.tested
     kind = test if tested.weights == "even" else f"{test}, {tested.weights}"
-    return kind if tested.adjustment is None else f"{kind}, adjusted for {tested.adjustment.formula}"
+    if tested.adjustment is not None:
+        kind += f", adjusted for {tested.adjustment.formula}"
+    return kind
 
 
 def _pair_tests(found: Comparison) -> Iterator[str]:
@@ -259,7 +261,8 @@ def _pair_tests(found: Comparison) -> Iterator[str]:
             f"{row.second} to {row.first} p = {row.p_adjusted:.4f}"
             for row in found.pairwise().itertuples()
         )
-        yield f"Permutation tests of pairs ({_kind(found, test)}; p-values by Holm's method): {each}"
+        kind = _kind(found, test)
+        yield f"Permutation tests of pairs ({kind}; p-values by Holm's method): {each}"
 
 
 def _kept(found: Comparison) -> Iterator[str]:
@@ -269,7 +272,8 @@ def _kept(found: Comparison) -> Iterator[str]:
         ratio, low, high = tested.trend_interval(0.95)
         yield (
             f"One unit of the score multiplies the rate by {_ratio(ratio)} (95% {_ratio(low)} to "
-            f"{_ratio(high)}, the factors that the test does not reject); scores: {scores_in_words(found)}"
+            f"{_ratio(high)}, the factors that the test does not reject); scores: "
+            f"{scores_in_words(found)}"
         )
     elif len(found.groups) == 2:
         low, high = found.interval(0.95)
@@ -294,7 +298,10 @@ def _kept(found: Comparison) -> Iterator[str]:
 
 def scores_in_words(found: Comparison) -> str:
     """The score of each group in the test of the trend."""
-    each = zip(found.groups, found.tested.scores or (), strict=True)
+    scores = found.tested.scores
+    if scores is None:
+        return ""
+    each = zip(found.groups, scores, strict=True)
     return ", ".join(f"{group} {few_digits(score)}" for group, score in each)
 
 

@@ -81,7 +81,8 @@ class EffectsOverTime(FactorModel):
     def constant_ratio_test(self, name: str) -> ConstantRatioTest:
         """Wald test that the ratio of a covariate does not change over time.
 
-        The ratios of a category's levels are tested together, whichever of them is named. It uses the sandwich over subjects, in the directions of which the data say something.
+        The ratios of a category's levels are tested together, whichever of them is named. The test
+        uses the sandwich over subjects, in the directions of which the data say something.
 
         Examples
         --------
