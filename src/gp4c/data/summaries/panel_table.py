@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -64,12 +64,17 @@ class Quantity:
         return f"{self.quantity}, {self.detail}" if self.detail else self.quantity
 
 
-def tabulate(panel: PanelCounts, by: str | None = None, reference: object = None) -> Table:
-    """Describe each group of subjects, and all of them."""
+def tabulate(
+    panel: PanelCounts,
+    by: str | None = None,
+    reference: object = None,
+    codes_of: Collection[str] = (),
+) -> Table:
+    """Describe each group of subjects, and all of them; columns of codes have no mean."""
     codes, names = group_codes(panel, by, reference)
     everybody = np.ones(panel.n_subjects, dtype=bool)
     masks = [*(codes == k for k in range(len(names))), everybody] if by else [everybody]
-    rows = [*_observed(panel, masks), *_described(panel, by, masks)]
+    rows = [*_observed(panel, masks), *_described(panel, by, masks, codes_of)]
     between = panel._interval_covariates
     varying = () if between is None else tuple(map(str, between.columns))
     left_out = (
@@ -214,12 +219,16 @@ def share(chosen: NDArray[np.bool_]) -> Cell:
 
 
 def _described(
-    panel: PanelCounts, by: str | None, masks: list[NDArray[np.bool_]]
+    panel: PanelCounts,
+    by: str | None,
+    masks: list[NDArray[np.bool_]],
+    codes_of: Collection[str],
 ) -> Iterator[Quantity]:
     table = panel.covariates
     for name in table.columns:
         if name != by:
-            yield from _covariate(str(name), table[name], masks)
+            column = table[name].astype("category") if name in codes_of else table[name]
+            yield from _covariate(str(name), column, masks)
 
 
 def _covariate(
