@@ -59,7 +59,8 @@ def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
     for pair in found.pairs:
         low, high = found.ratio_band(time, level, curve="cumulative", pair=pair)
         yield Estimate(
-            f"Ratio of mean numbers by {then}{standardised}", f"{pair[1]} to {pair[0]}",
+            f"Ratio of mean numbers by {then}{standardised} (posterior median)",
+            f"{pair[1]} to {pair[0]}",
             float(found.ratio(time, curve="cumulative", pair=pair)), (float(low), float(high)),
         )  # fmt: skip
     if found.tested.scores is not None and len(found.groups) > 2:

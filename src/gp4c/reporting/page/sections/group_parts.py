@@ -157,6 +157,6 @@ def comparison_parts(
             shown[key] = ratio_figure(name, times, ratio, bands, axis)
             yield plot(
                 key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
-                f"Ratio of {words}, {which}{escape(name)}, with <span data-level></span> bands; "
-                "1 is no difference.", values_table(name, axis, times, ratio, bands, level),
+                f"Ratio of {words}, {which}{escape(name)}, posterior median with "
+                "<span data-level></span> bands; 1 is no difference.", values_table(name, axis, times, ratio, bands, level),
             )  # fmt: skip
