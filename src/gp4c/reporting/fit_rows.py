@@ -111,8 +111,8 @@ def posterior_text(model: GaussianProcessModel) -> str:
     )
 
 
-def posterior_sentence(model: GaussianProcessModel) -> str:
-    """The same for a methods section."""
+def posterior_sentence(model: GaussianProcessModel, counted: bool = True) -> str:
+    """The same for a methods section; draws are not counted where it stands for several fits."""
     posterior = model.posterior_
     if not isinstance(posterior, CurveDraws):
         options = model.get_params()
@@ -122,12 +122,13 @@ def posterior_sentence(model: GaussianProcessModel) -> str:
             "and length scale of the curve were set to the values that maximise the bound."
         )
     if model.sampler_ is not None or _was_tempered(model):
-        how = f"sampled by tempered sequential Monte Carlo ({posterior.size:,} draws)"
+        how = "sampled by tempered sequential Monte Carlo"
+        number = f" ({posterior.size:,} draws)"
     else:
-        how = (
-            f"computed by importance sampling around its modes ({posterior.size:,} draws, "
-            f"worth {model.effective_draws_:,.0f} independent ones)"
-        )
+        how = "computed by importance sampling around its modes"
+        worth = f"{model.effective_draws_:,.0f}"
+        number = f" ({posterior.size:,} draws, worth {worth} independent ones)"
+    how += number if counted else ""
     hyper = (
         "were integrated out under weak priors."
         if model.hyper == "integrate"

@@ -11,7 +11,7 @@ from scipy import stats
 import gp4c
 from gp4c.analysis.compare_groups import compare
 from gp4c.analysis.permutation import PermutationTest
-from gp4c.analysis.words.comparison_words import _probability, conclusions
+from gp4c.analysis.words.comparison_words import _probability, _ratio, conclusions
 from gp4c.data.checks import few_digits
 from gp4c.exceptions import OutsideWindowError, PanelDataError
 
@@ -300,7 +300,27 @@ def test_intervals_of_pairs_agree_with_adjusted_p_values(three):
     assert outside.tolist() == (table["p_adjusted"] <= 0.05).tolist()
     assert outside.any()
     assert not outside.all()
-    assert "Holm" in str(three)
+
+
+def test_p_values_of_pairs_stand_beside_the_name_of_their_test(three):
+    """Not beside the ratio of mean numbers, whose band is that of the curves."""
+    numbers = [line for line in str(three).splitlines() if line.startswith("Mean number")]
+    assert len(numbers) == 3
+    assert not any("p = " in line for line in numbers)
+    assert "Permutation tests of pairs (level; p-values by Holm's method): " in str(three)
+    trend = compare(
+        trial(n_arms=3), "arm", QUICK, n_permutations=99, bayes_factor=False, test="trend",
+        scores={"a": 0, "b": 1, "c": 2},
+    )  # fmt: skip
+    assert "Permutation tests of pairs (level; p-values" in str(trend)
+    assert "per unit of the score (a 0, b 1, c 2)" in str(trend.table())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.9961, "0.996"), (1.0, "1.00"), (0.5961, "0.60"), (1.00004, "1.00")]
+)
+def test_a_bound_beside_1_does_not_read_as_1(value, text):
+    assert _ratio(value) == text
 
 
 @pytest.mark.parametrize(

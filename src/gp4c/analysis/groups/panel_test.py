@@ -119,6 +119,11 @@ class PanelTest:
         found._check_blocks()
         return found
 
+    @property
+    def design_columns(self) -> list[str]:
+        """Names of the columns of strata, blocks and centres."""
+        return [column.name for column in (self.strata, self.blocks, self.cluster) if column]
+
     @cached_property
     def permutes_centres(self) -> bool:
         """Whether whole centres have one group each, and are permuted as they are."""

@@ -62,7 +62,8 @@ def _assumptions(plan: PowerPlan) -> Iterator[str]:
     average = "" if design.constant else "on average "
     ratios = sorted({row.ratio for row in plan.rows})
     times = f"{ratios[0]:g}" if len(ratios) == 1 else f"{ratios[0]:g} to {ratios[-1]:g}"
-    source = f" (from a pilot: {plan.pilot})" if plan.pilot else ""
+    taken = "rate, follow-up, frailty variance and dispersion, where not given, from a pilot"
+    source = f" ({taken}: {plan.pilot})" if plan.pilot else ""
     yield (
         f"Assumed{source}: events come {kind} {average}{design.rate:.3g} {per(unit)} in the first "
         f"arm, and at {times} times that rate in the second."

@@ -68,9 +68,15 @@ def adjusted_lines(found: Comparison) -> list[str]:
     if found.centres is not None:
         how += " and a random effect for each centre"
     return [
-        f"Adjusted for {adjusted_for(found)}: {'; '.join(each)} ({how}; standard errors: "
-        f"{table[0]['errors']})"
+        f"Adjusted for {adjusted_for(found)}: {'; '.join(each)} ({how}; "
+        f"{errors_of_ratios(found, table[0]['errors'])})"
     ]
+
+
+def errors_of_ratios(found: Comparison, errors: str) -> str:
+    """Whose standard errors the adjusted ratios have, and that each stands for itself."""
+    alone = "; each pair by itself, without Holm's method" if len(found.groups) > 2 else ""
+    return f"standard errors: {errors}{alone}"
 
 
 def adjusted_for(found: Comparison) -> str:
@@ -181,13 +187,12 @@ def _ratios(found: Comparison) -> Iterator[str]:
             f"Mean number of events by {end}{whose}: {row.second} has "
             f"{row.ratio:.2f} (95% {row.low:.2f} to {row.high:.2f}) times that of {row.first}; "
             f"probability that it is lower {_probability(row.probability)}"
-            + (f"; p = {row.p_adjusted:.4f} (Holm)" if len(found.groups) > 2 else "")
         )
 
 
 def conclusions(found: Comparison) -> list[str]:
     """The permutation test with its interval, the three accounts, and what to make of both."""
-    lines = [_test(found), *_kept(found)]
+    lines = [_test(found), *_pair_tests(found), *_kept(found)]
     if found.hypotheses is None:
         return lines
     return [*lines, _evidence(found.probabilities), *_factors(found), *_questions(found)]
@@ -230,10 +235,8 @@ def _test(found: Comparison) -> str:
         if result.exact
         else f"{tested.n_permutations:,} permutations of {whom}"
     )
-    kind = found.test if tested.weights == "even" else f"{found.test}, {tested.weights}"
-    if tested.adjustment is not None:
-        kind += f", adjusted for {tested.adjustment.formula}"
-    text = f"Permutation test of one common curve ({kind}): p = {result.p_value:.4f} ({how}"
+    text = f"Permutation test of one common curve ({_kind(found, found.test)}): "
+    text += f"p = {result.p_value:.4f} ({how}"
     text += f" within {' and '.join(within)})" if within else ")"
     if result.parts:
         each = ", ".join(f"{name} {p:.4f}" for name, p in result.parts.items())
@@ -241,16 +244,36 @@ def _test(found: Comparison) -> str:
     return text
 
 
+def _kind(found: Comparison, test: str) -> str:
+    """What a test looks for, and what was taken out before."""
+    tested = found.tested
+    kind = test if tested.weights == "even" else f"{test}, {tested.weights}"
+    if tested.adjustment is not None:
+        kind += f", adjusted for {tested.adjustment.formula}"
+    return kind
+
+
+def _pair_tests(found: Comparison) -> Iterator[str]:
+    """The tests of pairs: of two groups, a trend is a difference in level."""
+    if len(found.groups) > 2:
+        test = "level" if found.test == "trend" else found.test
+        each = "; ".join(
+            f"{row.second} to {row.first} p = {row.p_adjusted:.4f}"
+            for row in found.pairwise().itertuples()
+        )
+        kind = _kind(found, test)
+        yield f"Permutation tests of pairs ({kind}; p-values by Holm's method): {each}"
+
+
 def _kept(found: Comparison) -> Iterator[str]:
     """Ratios that the test does not reject."""
     tested = found.tested
     if tested.scores is not None and len(found.groups) > 2:
         ratio, low, high = tested.trend_interval(0.95)
-        each = zip(found.groups, tested.scores, strict=True)
-        scores = ", ".join(f"{group} {few_digits(score)}" for group, score in each)
         yield (
             f"One unit of the score multiplies the rate by {_ratio(ratio)} (95% {_ratio(low)} to "
-            f"{_ratio(high)}, the factors that the test does not reject); scores: {scores}"
+            f"{_ratio(high)}, the factors that the test does not reject); scores: "
+            f"{scores_in_words(found)}"
         )
     elif len(found.groups) == 2:
         low, high = found.interval(0.95)
@@ -262,11 +285,24 @@ def _kept(found: Comparison) -> Iterator[str]:
         )
     elif len(found.pairs) <= MOST_PAIRS:
         rows = [
-            f"{row.second} to {row.first} {_ratio(row.low)} to {_ratio(row.high)}"
+            f"{row.second} to {row.first} {_ratio(row.ratio)} ({_ratio(row.low)} to "
+            f"{_ratio(row.high)})"
             for row in found.intervals().itertuples()
         ]
         tests = "tests of pairs" if found.test == "level" else "tests of the level of pairs"
-        yield f"Ratios of rates that {tests} do not reject (95%, Holm): {'; '.join(rows)}"
+        yield (
+            f"Ratios of rates by {tests} (with those that they do not reject: 95%, Holm): "
+            f"{'; '.join(rows)}"
+        )
+
+
+def scores_in_words(found: Comparison) -> str:
+    """The score of each group in the test of the trend."""
+    scores = found.tested.scores
+    if scores is None:
+        return ""
+    each = zip(found.groups, scores, strict=True)
+    return ", ".join(f"{group} {few_digits(score)}" for group, score in each)
 
 
 def _evidence(probabilities: dict[str, float]) -> str:
@@ -327,12 +363,15 @@ def _share(value: float) -> str:
 
 
 def _ratio(value: Any) -> str:
-    """A ratio of rates, which may have no bound."""
+    """A ratio of rates, which may have no bound; one beside 1 does not read as 1."""
     if math.isnan(value):
         return "unknown"
     if math.isinf(value):
         return "infinity"
-    return f"{value:.2f}" if 0.095 <= value < 100 else f"{value:.2g}"
+    if 0.095 <= value < 100:
+        digits = next((d for d in (2, 3, 4) if round(value, d) != 1), 2)
+        return f"{value:.{digits}f}"
+    return f"{value:.2g}"
 
 
 def _probability(value: Any) -> str:

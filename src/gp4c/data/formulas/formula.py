@@ -79,7 +79,7 @@ class FormulaDesign:
                 )
         columns = {name: _values(table[name], name in levels) for name in table.columns}
         draft = cls(formula, columns, levels, weights, (), np.zeros(0))
-        raw = draft._raw(draft._table(columns))
+        raw = draft._raw(draft.table)
         names = tuple(readable_name(name) for name in raw.columns)
         values = raw.to_numpy(dtype=np.float64)
         _check_finite(values, names)
@@ -140,6 +140,11 @@ class FormulaDesign:
         result[:] = [known[value] for value in values.tolist()]
         return result
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The columns that the formula read, its categories with their levels in order."""
+        return self._table(self.columns)
+
     def _table(self, columns: dict[str, NDArray[Any]]) -> pd.DataFrame:
         import pandas as pd
 
@@ -162,7 +167,7 @@ class FormulaDesign:
     @cached_property
     def _spec(self) -> Any:
         parsed = parse_formula(self.formula)
-        table = self._table(self.columns)
+        table = self.table
         with np.errstate(all="ignore"):
             found = self._evaluate(
                 lambda: parsed.formula.get_model_matrix(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -71,14 +71,18 @@ def tabulate(
     by: str | None = None,
     reference: object = None,
     types: Mapping[str, PanelCounts] = MappingProxyType({}),
+    codes_of: Collection[str] = (),
 ) -> Table:
-    """Describe each group of subjects, and all of them; the events of each type besides."""
+    """Describe each group of subjects, and all of them; the events of each type besides.
+
+    Columns of codes, `codes_of`, have no mean.
+    """
     codes, names = group_codes(panel, by, reference)
     everybody = np.ones(panel.n_subjects, dtype=bool)
     masks = [*(codes == k for k in range(len(names))), everybody] if by else [everybody]
     events = [row for name, part in types.items() for row in _counted(part, masks, f", {name}")]
     rows = [*_observed(panel, masks), *_counted(panel, masks), *events]
-    rows += _described(panel, by, masks)
+    rows += _described(panel, by, masks, codes_of)
     between = panel._interval_covariates
     varying = () if between is None else tuple(map(str, between.columns))
     left_out = (
@@ -230,12 +234,16 @@ def share(chosen: NDArray[np.bool_]) -> Cell:
 
 
 def _described(
-    panel: PanelCounts, by: str | None, masks: list[NDArray[np.bool_]]
+    panel: PanelCounts,
+    by: str | None,
+    masks: list[NDArray[np.bool_]],
+    codes_of: Collection[str],
 ) -> Iterator[Quantity]:
     table = panel.covariates
     for name in table.columns:
         if name != by:
-            yield from _covariate(str(name), table[name], masks)
+            column = table[name].astype("category") if name in codes_of else table[name]
+            yield from _covariate(str(name), column, masks)
 
 
 def _covariate(

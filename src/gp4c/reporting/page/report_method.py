@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gp4c import __version__
-from gp4c.analysis.words.comparison_words import adjusted_for, asked_by_test
+from gp4c.analysis.words.comparison_words import adjusted_for, asked_by_test, errors_of_ratios
 from gp4c.data.checks import check_choice
 from gp4c.estimators.base import PanelEstimator
 from gp4c.estimators.gp_base import GaussianProcessModel
@@ -52,7 +52,7 @@ def comparison_method(found: Comparison) -> str:
         centres = " and a random effect for each centre" if found.centres is not None else ""
         parts.append(
             f"The ratio of rates adjusted for {adjusted_for(found)} is from a regression with one "
-            f"shape of the curve{centres}; standard errors: {table['errors'].iloc[0]}."
+            f"shape of the curve{centres}; {errors_of_ratios(found, table['errors'].iloc[0])}."
         )
     if found.tested.adjustment is not None:
         parts.append(
@@ -169,7 +169,7 @@ def method_paragraph(model: PanelEstimator, by: str | None = None) -> str:
     """Describe how a fitted model was obtained, for a methods section."""
     parts = [_model(model), *model.factor_methods(), model.effect_law_.method, _choice(model)]
     if isinstance(model, GaussianProcessModel):
-        parts.append(posterior_sentence(model))
+        parts.append(posterior_sentence(model, counted=by is None))
     parts.append(_covariates(model))
     if by is not None:
         parts.append(f"Each level of {by} was fitted separately.")

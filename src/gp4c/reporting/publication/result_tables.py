@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 from gp4c.analysis.groups.group_draws import shown
 from gp4c.analysis.planning.power_words import plan_text, table_rows
-from gp4c.analysis.words.comparison_words import ACCOUNTS, table_notes
+from gp4c.analysis.words.comparison_words import (
+    ACCOUNTS,
+    errors_of_ratios,
+    scores_in_words,
+    table_notes,
+)
 from gp4c.data.checks import plural
 from gp4c.data.summaries.table import Table
 from gp4c.data.timeaxis import TimeAxis
@@ -40,7 +45,7 @@ def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
     standardised = ", standardised" if found.tested.adjustment is not None else ""
     for row in found.adjusted(level).to_dict("records"):
         yield Estimate(
-            f"Adjusted ratio of rates (standard errors: {row['errors']})",
+            f"Adjusted ratio of rates ({errors_of_ratios(found, row['errors'])})",
             f"{row['second']} to {row['first']}", row["ratio"], (row["low"], row["high"]),
             row["p_value"],
         )  # fmt: skip
@@ -54,13 +59,21 @@ def _compared(found: Comparison, level: float) -> Iterator[Estimate]:
     for pair in found.pairs:
         low, high = found.ratio_band(time, level, curve="cumulative", pair=pair)
         yield Estimate(
-            f"Ratio of mean numbers by {then}{standardised}", f"{pair[1]} to {pair[0]}",
+            f"Ratio of mean numbers by {then}{standardised} (posterior median)",
+            f"{pair[1]} to {pair[0]}",
             float(found.ratio(time, curve="cumulative", pair=pair)), (float(low), float(high)),
         )  # fmt: skip
+    if found.tested.scores is not None and len(found.groups) > 2:
+        factor, low, high = found.tested.trend_interval(level)
+        yield Estimate(
+            "Factor of the rate by the permutation test of the trend",
+            f"per unit of the score ({scores_in_words(found)})", factor, (low, high), found.p_value,
+        )  # fmt: skip
     adjusted = " (pairs adjusted by Holm's method)" if len(found.pairs) > 1 else ""
+    of_level = "" if found.test == "level" else " of the level"
     for row in found.intervals(level).to_dict("records"):
         yield Estimate(
-            f"Ratio of rates by the permutation test{adjusted}",
+            f"Ratio of rates by the permutation test{of_level}{adjusted}",
             f"{row['second']} to {row['first']}", row["ratio"], (row["low"], row["high"]),
             row["p_adjusted"],
         )  # fmt: skip

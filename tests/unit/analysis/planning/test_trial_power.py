@@ -125,7 +125,8 @@ def test_a_panel_as_pilot_gives_the_fit_of_a_constant_rate():
     assert plan.design.frailty_variance == pytest.approx(model.frailty_variance_)
     assert plan.design.dispersion == pytest.approx(model.dispersion_)
     assert plan.rows == gp4c.power(0.5, pilot=model, **how).rows
-    assert "from a pilot: a constant rate fitted to 85 subjects" in str(plan).replace("\n", " ")
+    said = str(plan).replace("\n", " ")
+    assert "where not given, from a pilot: a constant rate fitted to 85 subjects" in said
     assert "per month" in str(plan)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import gp4c
-from gp4c.data.summaries.panel_table import rate_interval
+from gp4c.data.summaries.panel_table import rate_interval, tabulate
 from gp4c.exceptions import PanelDataError
 
 
@@ -184,3 +184,11 @@ def test_too_many_groups_are_refused():
 def test_a_frame_has_numbers_only(bladder):
     frame = bladder.table(by="group").to_frame()
     assert all(pd.api.types.is_numeric_dtype(frame[name]) for name in ("A", "B", "all"))
+
+
+def test_codes_have_no_mean():
+    """A number that names a block or a centre is a category to a comparison within them."""
+    panel = small(block=[101, 101, 102, 102])
+    assert [row[0] for row in tabulate(panel).rows if "block" in row[0]] == ["block, mean (sd)"]
+    coded = tabulate(panel, codes_of=["block"])
+    assert [row[0] for row in coded.rows if "block" in row[0]] == ["block: 101", "block: 102"]

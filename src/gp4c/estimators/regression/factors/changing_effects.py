@@ -63,10 +63,8 @@ def check_sheets(factors: Factors) -> None:
 
 
 def _columns_of(term: str, design: FormulaDesign) -> tuple[str, ...]:
-    """Columns of the regression that belong to a term."""
-    import pandas as pd
-
-    table: pd.DataFrame = pd.DataFrame(design.columns)
+    """Columns of the regression that belong to a term, relative to the same reference levels."""
+    table = design.table
     return FormulaDesign.learn(term, table[_names(term, table)], design.weights).names
 
 

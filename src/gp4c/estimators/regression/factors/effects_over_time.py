@@ -81,7 +81,8 @@ class EffectsOverTime(FactorModel):
     def constant_ratio_test(self, name: str) -> ConstantRatioTest:
         """Wald test that the ratio of a covariate does not change over time.
 
-        It uses the sandwich over subjects, in the directions of which the data say something.
+        The ratios of a category's levels are tested together, whichever of them is named. The test
+        uses the sandwich over subjects, in the directions of which the data say something.
 
         Examples
         --------
@@ -107,10 +108,12 @@ class EffectsOverTime(FactorModel):
         found = super().facts()
         for name in self._changing_names():
             first, last = (float(self.effect_over_time(name, t)) for t in self.window_)
-            test = self.constant_ratio_test(name)
+            part, _ = self._changing(name)
+            what = "it is" if len(part.names) == 1 else f"all ratios of {part.label} are"
+            p_value = self.constant_ratio_test(name).p_value
             words = (
                 f"the rate ratio goes from {first:.3g} at the start of the window to "
-                f"{last:.3g} at its end; that it is constant has {p_words(test.p_value)}"
+                f"{last:.3g} at its end; that {what} constant has {p_words(p_value)}"
             )
             found.append(("Effects over time", name, words, last / first))
         return found

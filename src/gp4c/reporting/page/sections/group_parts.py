@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gp4c.analysis.groups.group_draws import has_medians, shown
-from gp4c.analysis.words.comparison_words import MOST_PAIRS, adjusted_for
+from gp4c.analysis.words.comparison_words import MOST_PAIRS, adjusted_for, errors_of_ratios
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.estimators.gp_base import GaussianProcessModel
 from gp4c.reporting.effect_rows import p_text
@@ -86,7 +86,7 @@ def ratio_cards(comparison: Comparison | None, level: float) -> Iterator[str]:
     for row in comparison.adjusted(level).to_dict("records")[:MOST_PAIRS]:
         interval = (
             f"{percent(level)} interval {estimate(row['low'])} to {estimate(row['high'])}, "
-            f"{p_text(row['p_value'])}; standard errors: {row['errors']}"
+            f"{p_text(row['p_value'])}; {errors_of_ratios(comparison, row['errors'])}"
         )
         yield (
             f'<div class="card"><div class="name">{escape(comparison.by)}: '
@@ -157,6 +157,6 @@ def comparison_parts(
             shown[key] = ratio_figure(name, times, ratio, bands, axis)
             yield plot(
                 key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
-                f"Ratio of {words}, {which}{escape(name)}, with <span data-level></span> bands; "
-                "1 is no difference.", values_table(name, axis, times, ratio, bands, level),
+                f"Ratio of {words}, {which}{escape(name)}, posterior median with "
+                "<span data-level></span> bands; 1 is no difference.", values_table(name, axis, times, ratio, bands, level),
             )  # fmt: skip

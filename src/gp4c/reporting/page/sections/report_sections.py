@@ -14,6 +14,7 @@ import numpy as np
 
 from gp4c.analysis.comparison import Comparison
 from gp4c.analysis.type_comparison import TypeComparison
+from gp4c.data.summaries.panel_table import tabulate
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.figures.curves import at_exposure
 from gp4c.reporting.page import report_figures as figures
@@ -191,8 +192,10 @@ def data_section(report: Report) -> Iterator[str]:
     yield (f'<div class="columns">{table("", (), rows[:half])}{table("", (), rows[half:])}</div>')
     if report.by is not None and report.joint is None:
         known = np.flatnonzero(report.panel.covariates[report.by].notna())
-        first = None if report.comparison is None else report.comparison.groups[0]
-        yield group_table(report.panel[known].table(report.by, reference=first))
+        found = report.comparison
+        first = None if found is None else found.groups[0]
+        codes_of = () if found is None else found.tested.design_columns
+        yield group_table(tabulate(report.panel[known], report.by, first, codes_of))
     if report.drawn is None:
         return
     yield picture(

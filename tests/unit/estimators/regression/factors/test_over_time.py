@@ -133,3 +133,28 @@ def test_growth_models_refuse_it(fitted):
         gp4c.LogLinear(formula="over_time(arm)").fit(fitted[1])
     with pytest.raises(PanelDataError, match="no effect over time is called"):
         fitted[0].effect_over_time("age", 1.0)
+
+
+def test_a_category_keeps_its_order_of_levels():
+    """A labelled file brings levels in the order of its codes, which need not be the sorted one."""
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame(
+        [(k, t, t + 4, rng.poisson(1.0), k % 3) for k in range(45) for t in range(0, 12, 4)],
+        columns=["subject", "start", "stop", "count", "arm"],
+    )
+    order = ["placebo", "5 mg", "10 mg"]
+    fits = {}
+    for names in (order, ["a", "b", "c"]):
+        arm = pd.Categorical.from_codes(rows["arm"], categories=names)
+        panel = gp4c.PanelCounts.from_frame(rows.assign(arm=arm))
+        fits[names[0]] = gp4c.GP4C(formula="over_time(arm)", effect=None, bursts=False).fit(panel)
+    labelled, sorted_ = fits["placebo"], fits["a"]
+    assert labelled.effects_["covariate"].tolist() == ["arm[5 mg]", "arm[10 mg]"]
+    for ours, theirs in (("arm[5 mg]", "arm[b]"), ("arm[10 mg]", "arm[c]")):
+        assert_allclose(
+            labelled.effect_over_time(ours, [1.0, 11.0]),
+            sorted_.effect_over_time(theirs, [1.0, 11.0]),
+        )
+    said = [words for section, _, words, _ in labelled.facts() if section == "Effects over time"]
+    assert len(said) == 2
+    assert all("all ratios of arm are constant" in words for words in said)
