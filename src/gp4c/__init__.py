@@ -37,7 +37,7 @@ _HOMES = {
     "power": "gp4c.analysis.planning.trial_power",
     "cross_validate": "gp4c.analysis.validation",
     "score_differences": "gp4c.analysis.validation",
-    "backtest": "gp4c.analysis.backtest",
+    "backtest": "gp4c.analysis.backtests.backtest",
     "trend_test": "gp4c.analysis.units.trend_testing",
     "Report": "gp4c.reporting.page.html_report",
     "citation": "gp4c.reporting.page.report_method",
@@ -66,7 +66,7 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from gp4c import exceptions as exceptions
-    from gp4c.analysis.backtest import backtest as backtest
+    from gp4c.analysis.backtests.backtest import backtest as backtest
     from gp4c.analysis.compare_groups import compare as compare
     from gp4c.analysis.planning.trial_power import power as power
     from gp4c.analysis.units.trend_testing import trend_test as trend_test

@@ -25,7 +25,7 @@ from gp4c.cli.progress import working
 from gp4c.reporting.fit_result import Writer
 
 if TYPE_CHECKING:
-    from gp4c.analysis.backtest import Backtest
+    from gp4c.analysis.backtests.backtest import Backtest
 
 
 @takes_table

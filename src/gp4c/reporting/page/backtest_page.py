@@ -15,7 +15,7 @@ from gp4c.reporting.publication.result_tables import backtest_table
 from gp4c.reporting.words import duration, estimate, listed, percent, when
 
 if TYPE_CHECKING:
-    from gp4c.analysis.backtest import Backtest
+    from gp4c.analysis.backtests.backtest import Backtest
 
 _TITLE = "Back-test of forecasts"
 

@@ -23,7 +23,7 @@ from gp4c.reporting.words import duration, estimate, number, percent, point, whe
 if TYPE_CHECKING:
     import pandas as pd
 
-    from gp4c.analysis.backtest import Backtest
+    from gp4c.analysis.backtests.backtest import Backtest
     from gp4c.analysis.comparison import Comparison
     from gp4c.analysis.planning.power_plan import PowerPlan
     from gp4c.estimators.forecasts.forecast_result import Forecast

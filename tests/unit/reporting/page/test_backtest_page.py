@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import gp4c
-from gp4c.analysis.backtest import Backtest
+from gp4c.analysis.backtests.backtest import Backtest
 from gp4c.reporting.page.backtest_page import backtest_page
 
 

@@ -48,4 +48,4 @@ def test_what_is_said_of_the_way_on_stays(panel):
     scores = {"prior": -3.0, "hold": -1.0}
     said = _why(Continuation("prior", "prior", scores))
     assert said.endswith('; beyond="hold" takes it.')
-    assert for_readers(said).endswith("too little to leave the model's own way.")
+    assert for_readers(said).endswith("not by enough to leave the model's own way.")

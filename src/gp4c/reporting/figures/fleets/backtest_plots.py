@@ -14,7 +14,7 @@ from gp4c.reporting.figures.plot_style import GREY, axes_or_new, legend, plain_a
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from gp4c.analysis.backtest import Backtest
+    from gp4c.analysis.backtests.backtest import Backtest
 
 #: bins of the PIT
 _BINS = 10

@@ -195,7 +195,7 @@ def data_section(report: Report) -> Iterator[str]:
         found = report.comparison
         first = None if found is None else found.groups[0]
         codes_of = () if found is None else found.tested.design_columns
-        yield group_table(tabulate(report.panel[known], report.by, first, codes_of))
+        yield group_table(tabulate(report.panel[known], report.by, first, codes_of=codes_of))
     if report.drawn is None:
         return
     yield picture(

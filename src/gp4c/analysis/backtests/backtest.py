@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gp4c.analysis.rolling_origins import RollingOrigins
+from gp4c.analysis.backtests.rolling_origins import RollingOrigins
 from gp4c.data.checks import few_digits, plural
 from gp4c.data.formulas.covariate_rows import design_rows, last_rows
 from gp4c.data.ordering import ranks

@@ -7,8 +7,8 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 import gp4c
-from gp4c.analysis.backtest import CONSTANT
-from gp4c.analysis.rolling_origins import RollingOrigins
+from gp4c.analysis.backtests.backtest import CONSTANT
+from gp4c.analysis.backtests.rolling_origins import RollingOrigins
 from gp4c.exceptions import PanelDataError
 
 

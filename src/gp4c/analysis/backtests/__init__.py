@@ -1,0 +1,1 @@
+"""How forecasts would have done."""
