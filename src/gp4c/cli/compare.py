@@ -131,6 +131,7 @@ def _document(found: Comparison) -> dict[str, object]:
         "adjusted": json_rows(found.adjusted()),
         "covariates": None if found.regression is None else json_rows(found.regression.effects_),
         "scores": None if tested.scores is None else tested.scores.tolist(),
+        "trend": _trend(found),
         "statistic": found.statistic,
         "p_value": found.p_value,
         "parts": result.parts,
@@ -144,6 +145,14 @@ def _document(found: Comparison) -> dict[str, object]:
         "explanation": conclusions(found),
         "notes": list(found.notes),
     }
+
+
+def _trend(found: Comparison) -> dict[str, float] | None:
+    """The factor per unit of the score, where a trend of several groups was tested."""
+    if found.tested.scores is None or len(found.groups) == 2:
+        return None
+    factor, low, high = found.tested.trend_interval(0.95)
+    return {"factor": factor, "low": low, "high": high}
 
 
 def _centres(found: Comparison) -> dict[str, object] | None:

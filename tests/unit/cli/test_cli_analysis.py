@@ -118,8 +118,11 @@ def test_compare_ordered_groups_early(ward):
     assert "scores: none 0, 5 mg 5, 10 mg 10" in said
     given = run('compare ward.csv --by dose --test trend --permutations 99 --json --scores '
                 '"none=0,5 mg=1,10 mg=2"')  # fmt: skip
-    assert json.loads(given.stdout)["scores"] == [0.0, 1.0, 2.0]  # the lowest first
+    document = json.loads(given.stdout)
+    assert document["scores"] == [0.0, 1.0, 2.0]  # the lowest first
+    assert document["trend"]["low"] < document["trend"]["factor"] < document["trend"]["high"]
     some = json.loads(run("compare ward.csv --by arm --test any --permutations 99 --json").stdout)
+    assert some["trend"] is None
     assert set(some["parts"]) == {"level", "early", "late", "crossing", "curve"}
 
 

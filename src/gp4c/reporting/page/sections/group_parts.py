@@ -158,5 +158,6 @@ def comparison_parts(
             yield plot(
                 key, f"Ratio of {words}, {name}, over time: {number(ratio[-1])} at the end.",
                 f"Ratio of {words}, {which}{escape(name)}, posterior median with "
-                "<span data-level></span> bands; 1 is no difference.", values_table(name, axis, times, ratio, bands, level),
+                "<span data-level></span> bands; 1 is no difference.",
+                values_table(name, axis, times, ratio, bands, level),
             )  # fmt: skip

@@ -194,7 +194,7 @@ def data_section(report: Report) -> Iterator[str]:
         known = np.flatnonzero(report.panel.covariates[report.by].notna())
         found = report.comparison
         first = None if found is None else found.groups[0]
-        codes_of = () if found is None else found.tested.design_columns
+        codes_of = found.tested.design_columns if isinstance(found, Comparison) else []
         yield group_table(tabulate(report.panel[known], report.by, first, codes_of=codes_of))
     if report.drawn is None:
         return
