@@ -282,19 +282,24 @@ def split_covariates(
         changed = np.flatnonzero(_changes(values) & same)
         if len(changed):
             by_interval[kept] = values.reset_index(drop=True)
-            where = changed[0] + np.arange(2)
-            seen = table.locate((where if rows is None else rows[where]).tolist())
-            before, after = values.iloc[where].tolist()
-            notes.append(
-                f"column {name!r} varies within subjects, such as {before!r}, then {after!r} "
-                f"({seen}): kept per interval"
-            )
+            pair = changed[0] + np.arange(2)
+            place = table.locate((pair if rows is None else rows[pair]).tolist())
+            notes.append(_varies(name, values.iloc[pair].tolist(), place))
         else:
             by_subject[kept] = values.iloc[first].reset_index(drop=True)
     return (
         pd.DataFrame(by_subject) if by_subject else None,
         pd.DataFrame(by_interval) if by_interval else None,
         tuple(notes),
+    )
+
+
+def _varies(name: str, pair: list[object], place: str) -> str:
+    """A column that changes within a subject, with the first change: it may be a mistake."""
+    before, after = pair
+    return (
+        f"column {name!r} varies within subjects, such as {before!r}, then {after!r} ({place}): "
+        "kept per interval"
     )
 
 
