@@ -65,8 +65,8 @@ EffectOption: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="[auto|none|gamma|weight]",
-        help="Differences between subjects, or the name of a law of effects; auto lets the data "
-        "decide.",
+        help="Differences between subjects; auto lets the data decide. Kinds that another package "
+        "adds go by their name.",
         rich_help_panel=FITTING,
     ),
 ]
@@ -74,8 +74,8 @@ BurstsOption: TypeAlias = Annotated[
     str,
     typer.Option(
         metavar="[auto|yes|no]",
-        help="Whether events come in bursts, or the name of a law of counts; auto lets the data "
-        "decide.",
+        help="Whether events come in bursts; auto lets the data decide. Kinds that another "
+        "package adds go by their name.",
         rich_help_panel=FITTING,
     ),
 ]
