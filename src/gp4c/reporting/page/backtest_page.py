@@ -57,7 +57,7 @@ def _verdict(found: Backtest) -> str:
     best = str(scores["subjects"].idxmax())
     if best == found.reference:
         return f"No model foretold the counts of single subjects better than the {best}."
-    gain, error = (float(scores.loc[best, name]) for name in ("subjects", "subjects_error"))
+    gain, error = (float(scores[name][best]) for name in ("subjects", "subjects_error"))
     beyond = gain > 2 * error
     return (
         f"{best} foretold the counts of single subjects best: its log score is "
