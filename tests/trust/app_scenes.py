@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -119,9 +119,10 @@ class Tab:
 
     def __init__(self, address: SplitResult) -> None:
         self.address = address
-        self.line: ClientConnection = connect(
+        self._open = ExitStack()  # stays open until the process ends
+        self.line: ClientConnection = self._open.enter_context(connect(
             f"ws://{address.netloc}/websocket/?{address.query}", max_size=2**26, compression=None
-        )
+        ))  # fmt: skip
         self.session = ""
         self._tag = 0
         self._send({"method": "init", "data": first_values(self._page())})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -57,6 +58,8 @@ def serve(port: int = 0, on_ready: Callable[[str], None] = print) -> None:
 def _listening(port: int) -> socket.socket:
     """A socket that only this machine can reach, and that already takes connections."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if os.name == "posix":  # a tab that is still open must not keep the port of a page that ended
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
     except OSError as error:

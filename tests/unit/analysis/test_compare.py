@@ -345,7 +345,7 @@ def test_groups_must_be_known_and_different():
         compare(panel.where(arm="a"), "arm", QUICK)
     frame = panel.to_frame()
     frame.loc[frame["subject"] == 4, "arm"] = None
-    with pytest.raises(PanelDataError, match="missing for subject 4"):
+    with pytest.raises(PanelDataError, match="missing for 1 subject: 4"):
         compare(gp4c.PanelCounts.from_frame(frame), "arm", QUICK)
 
 

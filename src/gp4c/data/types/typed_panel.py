@@ -219,7 +219,7 @@ class TypedPanel(PanelCounts):
         >>> import gp4c
         >>> panel = gp4c.load_dataset("skin")
         >>> [row for row in panel.table(by="treatment").rows if row[0].startswith("events, ")]
-        [('events, basal', '187', '211', '398'), ('events, squamous', '101', '97', '198')]
+        [('events, basal', '157', '241', '398'), ('events, squamous', '96', '102', '198')]
         """
         from gp4c.data.summaries.panel_table import tabulate
 
