@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from provenance import stamp
+from provenance import GROUP_TEST, stamp
 
 import gp4c
 from gp4c.analysis.groups.panel_test import PanelTest
@@ -31,6 +31,8 @@ AGE, BASELINE = 0.6, -0.4
 TESTS = ("level", "curve", "any")
 ERRORS = ("auto", "robust", "jackknife", "model")
 RESULTS = Path(__file__).parent / "results" / "adjusted_comparison.json"
+#: what the result stands on
+STANDS_ON = ("analysis/groups/adjustment.py", *GROUP_TEST, "model", "inference/engine")
 SCENARIOS: dict[str, dict[str, Any]] = {
     "null, randomised": {},
     "null, groups by age": {"by_age": True},
@@ -107,7 +109,7 @@ def main() -> None:
             "trials": n_trials, "permutations": N_PERMUTATIONS, "subjects": 2 * N_PER_ARM,
             "share with p <= 0.05": shares, "fits": n_fits, "fitted subjects": 2 * N_FITTED,
             "coverage": held,
-            **stamp(("analysis/groups", "model", "inference/engine")),
+            **stamp(STANDS_ON),
         }  # fmt: skip
         RESULTS.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     # four binomial errors of 400 trials above 5%; coverage three errors of 100 below 95%

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from provenance import is_current, stamp
+from provenance import GROUP_TEST, is_current, stamp
 
 import gp4c
 from gp4c.analysis.groups.panel_test import PanelTest
@@ -27,6 +27,12 @@ CENTRES, PER_CENTRE, VISITS = 12, 8, 6
 DEVIATION, FRAILTY, RATIO = 0.5, 0.5, 0.6
 DESIGNS = ("whole centres", "within centres")
 RESULTS = Path(__file__).parent / "results" / "centres.json"
+#: what the result stands on
+STANDS_ON = (
+    "analysis/groups/ratios", *GROUP_TEST, "estimators/regression/centre_regression.py",
+    "estimators/regression/covariates.py", "estimators/regression/covariate_effects.py",
+    "inference/engine",
+)  # fmt: skip
 
 
 def trial(seed: int, design: str, ratio: float = 1.0) -> gp4c.PanelCounts:
@@ -82,7 +88,7 @@ def held(design: str, seed: int) -> dict[str, bool]:
 def main() -> None:
     quick = "quick" in sys.argv
     warnings.simplefilter("ignore", GP4CWarning)
-    made = stamp(("analysis/groups", "estimators/regression", "inference/engine"))
+    made = stamp(STANDS_ON)
     result: dict[str, Any] = {**made, "size": {}, "fits": {}}
     if not quick and RESULTS.exists():
         known = json.loads(RESULTS.read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from provenance import ENGINE, is_current, stamp
+from provenance import ENGINE, GROUP_TEST, is_current, stamp
 
 import gp4c
 from gp4c.exceptions import GP4CWarning
@@ -28,11 +28,12 @@ from gp4c.threads import one_blas_thread
 RESULTS = Path(__file__).parent / "results" / "false_evidence.json"
 #: what the results stand on: the engine, what is asked of it, and the test
 FOLDERS = (
-    *ENGINE, "analysis/groups/bin_scores.py", "analysis/groups/contrasts.py",
-    "analysis/groups/group_draws.py", "analysis/groups/hypotheses.py",
-    "analysis/groups/labellings.py", "analysis/groups/null_regression.py",
-    "analysis/groups/small_groups.py", "analysis/permutation.py",
-)  # fmt: skip
+    *ENGINE,
+    "analysis/groups/group_draws.py",
+    "analysis/groups/hypotheses.py",
+    "analysis/groups/small_groups.py",
+    *GROUP_TEST,
+)
 N_SETS, SURE, MOST_FALSE = 200, 0.95, 0.05
 #: variance of a count is 1 + PHI times its mean
 PHI = 3.0

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from provenance import is_current, stamp
+from provenance import GROUP_TEST, is_current, stamp
 
 import gp4c
 from gp4c.analysis.permutation import permutation_test, subject_scores
@@ -31,11 +31,7 @@ MARGIN = 0.021
 #: points of power that "any" may be behind the best of the other tests
 MOST_BEHIND = 0.08
 #: what the result stands on
-STANDS_ON = (
-    "analysis/groups/bin_scores.py", "analysis/groups/contrasts.py",
-    "analysis/groups/labellings.py", "analysis/groups/null_regression.py",
-    "analysis/permutation.py",
-)  # fmt: skip
+STANDS_ON = GROUP_TEST
 RESULTS = Path(__file__).parent / "results" / "permutation_size.json"
 
 #: rates at the ends of the window or at more times, linear in between

@@ -25,7 +25,7 @@ import numpy as np
 import statsmodels.api as sm
 from numpy.typing import NDArray
 from permutation_size import LEVEL, N_PERMUTATIONS, PHI, trial
-from provenance import is_current, stamp
+from provenance import GROUP_TEST, is_current, stamp
 from scipy import stats
 
 import gp4c
@@ -36,11 +36,7 @@ Floats = NDArray[np.float64]
 N_TRIALS = 1000
 RESULTS = Path(__file__).parent / "results" / "power_peers.json"
 #: what the result stands on
-STANDS_ON = (
-    "analysis/groups/bin_scores.py", "analysis/groups/contrasts.py",
-    "analysis/groups/labellings.py", "analysis/groups/null_regression.py",
-    "analysis/permutation.py",
-)  # fmt: skip
+STANDS_ON = GROUP_TEST
 #: points of power that the test may be below the best of the others
 MOST_BEHIND = 0.03
 

@@ -20,6 +20,12 @@ from typing import Any
 SOURCE = Path(__file__).parents[1] / "src" / "gp4c"
 #: folders that decide what the default engine answers
 ENGINE = ("model", "posterior", "inference/engine")
+#: modules that decide what the permutation test of groups answers
+GROUP_TEST = (
+    "analysis/groups/bin_scores.py", "analysis/groups/contrasts.py",
+    "analysis/groups/labellings.py", "analysis/groups/null_regression.py",
+    "analysis/permutation.py",
+)  # fmt: skip
 
 
 def stamp(stands_on: tuple[str, ...] = ENGINE, finished: bool = False) -> dict[str, Any]:

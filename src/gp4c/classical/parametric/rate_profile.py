@@ -117,9 +117,10 @@ def _held(target: Target, held: Callable[..., tuple[float, float, float]], value
         change = np.eye(len(x))
         if has_shape:
             change[0, 1] = first
-        bent = change.T @ hessian @ change
-        if has_shape:
-            bent[1, 1] += gradient[0] * second
-        return found, change.T @ gradient, bent
+        with np.errstate(over="ignore", invalid="ignore"):  # `climb` turns away from these
+            bent = change.T @ hessian @ change
+            if has_shape:
+                bent[1, 1] += gradient[0] * second
+            return found, change.T @ gradient, bent
 
     return at

@@ -39,6 +39,10 @@ class StatisticalFile(FileFormat):
         """Read all columns; first the header alone, which says how many cells are to come."""
         about = self._parsed(file, choice, metadataonly=True)[1]
         rows, names = about.number_rows or 0, about.column_names
+        if not all(isinstance(name, str) for name in names):  # spoilt: the library says NaN
+            raise PanelDataError(
+                f"{file.shown} is not readable as {self.title}: a column has no name"
+            )
         check_room(file.shown, PER_ROW * rows + 4 * PER_CELL * rows * len(names))
         options: dict[str, Any] = {"user_missing": True} if self.tells_codes else {}
         options |= self._dates_among(about.original_variable_types.values())

@@ -376,3 +376,11 @@ def test_headers_that_promise_more_rows_than_there_are(tmp_path):
     path.write_bytes(data[:place] + (2**40).to_bytes(8, "little") + data[place + 8 :])
     with pytest.raises((PanelDataError, NotEnoughMemoryError)):
         gp4c.read_panel(path)
+
+
+def test_a_spoilt_transport_file_whose_column_has_no_name_is_refused(tmp_path):
+    path = tmp_path / "visits.xpt"
+    pyreadstat.write_xport(FRAME, path)
+    path.write_bytes(path.read_bytes().replace(b"hours   ", bytes(8)))
+    with pytest.raises(PanelDataError, match="a column has no name"):
+        gp4c.read_panel(path)
