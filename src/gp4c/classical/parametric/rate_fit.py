@@ -288,6 +288,7 @@ def climb(
     x = start.copy()
     x[free] = np.clip(x[free], low[free], high[free])
     value, gradient, hessian = target(x)
+    value = value if np.isfinite(value) else -np.inf  # an overflow is no maximum
     history, residual = [value], np.inf
     for _ in range(200):
         inside = free[~_outward(x, gradient, low, high)[free]]
@@ -301,7 +302,7 @@ def climb(
         for _ in range(30):
             new[inside] = np.clip(x[inside] + moved, low[inside], high[inside])
             found = target(new)
-            if found[0] >= value - 1e-12 * abs(value) and _is_finite(*found[1:]):
+            if found[0] >= value - 1e-12 * abs(value) and _is_finite(*found):
                 break
             moved = moved / 2.0
         else:  # nothing better in reach of rounding
@@ -312,9 +313,9 @@ def climb(
     return LawFit(law, effect, x, data.n_rate, residual, trace)
 
 
-def _is_finite(*derivatives: Floats) -> bool:
-    """Whether a step can be made of them: counts of 10¹² may overflow where bursts are long."""
-    return all(bool(np.isfinite(each).all()) for each in derivatives)
+def _is_finite(*parts: float | Floats) -> bool:
+    """Whether a step may end there: counts of 10¹² can overflow where bursts are long."""
+    return all(bool(np.isfinite(each).all()) for each in parts)
 
 
 def _outward(x: Floats, gradient: Floats, low: Floats, high: Floats) -> Flags:

@@ -288,3 +288,13 @@ def test_counts_whose_curvature_overflows_are_fitted():
     model = gp4c.HomogeneousPoisson(effect="gamma", bursts=True).fit(panel)
     time = 4e-7 + 1e-7 + 4.9918e-8 + 7e-7 + 6e-7
     assert 0.1 < model.rate_ * time / 2e12 < 10
+
+
+def test_a_likelihood_that_overflows_is_no_maximum():
+    """2⁵³ events in one interval beside subjects without any."""
+    rows = [
+        ("a", 0.0, 1.2e-3, 0), ("b", 0.0, 1e-4, 2**53), ("b", 6e-4, 7e-4, 0),
+        ("c", 6.43e-4, 6.66e-4, 0), ("d", 0.0, 1.2e-3, 0), ("e", 5e-4, 1.2e-3, 0),
+    ]  # fmt: skip
+    panel = panel_of([(*row, 1e-6) for row in rows])
+    assert np.isfinite(HomogeneousPoisson(effect="gamma", bursts=True).fit(panel).objective_)
