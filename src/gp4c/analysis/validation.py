@@ -40,7 +40,7 @@ class Scored(Protocol):
 
 
 def cross_validate(
-    models: Mapping[str, Scored],
+    models: Mapping[str, Scored] | Scored,
     panel: PanelCounts,
     n_splits: int = 5,
     n_jobs: int | None = None,
@@ -52,7 +52,7 @@ def cross_validate(
 
     Parameters
     ----------
-    models : dict of str to estimator
+    models : dict of str to estimator, or an estimator
         Anything with ``fit(panel)`` and ``score(panel)``; fitted afresh on each split.
     panel : PanelCounts
     n_splits : int
@@ -90,6 +90,8 @@ def cross_validate(
     import pandas as pd
     from joblib import Parallel, delayed
 
+    if not isinstance(models, Mapping):
+        models = {type(models).__name__: models}
     if not models:
         raise ValueError("there is no model to validate")
     splits = _splits(panel, n_splits, test_size, random_state)

@@ -130,6 +130,13 @@ def test_any_estimator_with_a_score_will_do(panel):
     assert_allclose(row["standard_error"], found["a"].std() * np.sqrt(1 / 4 + 1 / 3))
 
 
+def test_one_model_goes_by_the_name_of_its_class(panel):
+    alone = cross_validate(gp4c.HomogeneousPoisson(), panel)
+    named = cross_validate({"HomogeneousPoisson": gp4c.HomogeneousPoisson()}, panel)
+    assert_array_equal(alone, named)
+    assert list(alone.columns) == list(named.columns)
+
+
 def test_impossible_splits_are_refused(panel):
     for options in ({"n_splits": 1}, {"n_splits": 1000}, {"test_size": 1.5}):
         with pytest.raises(ValueError, match=r"must be between"):
