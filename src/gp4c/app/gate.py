@@ -14,9 +14,12 @@ import hashlib
 import hmac
 import re
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs
+
+from starlette.requests import ClientDisconnect
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Event: TypeAlias = MutableMapping[str, Any]
@@ -59,7 +62,8 @@ class Gate:
         if scope["type"] == "lifespan":
             await self._application(scope, receive, send)
         elif self._admits(scope):
-            await self._application(scope, receive, self._answering(scope, send))
+            with suppress(ClientDisconnect):  # a tab that leaves during an upload is no error
+                await self._application(scope, receive, self._answering(scope, send))
         elif scope["type"] == "websocket":
             await receive()  # the handshake, which is refused before it is accepted
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from starlette.requests import ClientDisconnect
 
 from gp4c.app.gate import Gate, security_headers
 
@@ -117,3 +118,17 @@ def test_the_server_may_start_and_stop():
 
     asyncio.run(Gate(application, TOKEN, PORT)({"type": "lifespan"}, None, None))
     assert seen == ["lifespan"]
+
+
+def test_a_tab_that_leaves_during_an_upload_is_no_error():
+    async def leaves(scope, receive, send):
+        raise ClientDisconnect
+
+    async def nothing(*_):
+        raise AssertionError("nothing is sent")
+
+    scope = {
+        "type": "http", "path": "/", "query_string": f"token={TOKEN}".encode(),
+        "headers": [(b"host", HOST)],
+    }  # fmt: skip
+    asyncio.run(Gate(leaves, TOKEN, PORT)(scope, nothing, nothing))
