@@ -138,7 +138,7 @@ def in_another_unit(data: Any, factor: float) -> Any:
 def rebuilt(data: Any, table: pd.DataFrame, window: Any) -> Any:
     """Data of the same kind from a table."""
     if isinstance(data, gp4c.RecurrentEvents):
-        return gp4c.RecurrentEvents.from_frame(table, window=window)
+        return gp4c.RecurrentEvents.from_frame(table, start="start", stop="stop")
     types = getattr(data, "event_types", None)
     options = {"event": "event"} if types else {}
     exposure = "exposure" if "exposure" in table else None
