@@ -10,7 +10,7 @@ from gp4c.data.checks import plural
 from gp4c.data.timeaxis import TimeAxis
 from gp4c.reporting.figures.fleets.backtest_plots import plot_backtest
 from gp4c.reporting.figures.plot_style import SIZE, png_of
-from gp4c.reporting.page.report_page import Section, paragraph, picture, still_page, table
+from gp4c.reporting.page.report_page import Section, page, paragraph, picture, table
 from gp4c.reporting.publication.result_tables import backtest_table
 from gp4c.reporting.words import duration, estimate, listed, percent, when
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from gp4c.analysis.backtests.backtest import Backtest
 
 _TITLE = "Back-test of forecasts"
+#: standard errors beyond which a difference between models is put down to more than chance
+_CLEAR = 2.0
 
 
 def backtest_page(found: Backtest) -> str:
@@ -27,7 +29,7 @@ def backtest_page(found: Backtest) -> str:
         Section("totals", "Totals", _totals(found)),
         Section("subjects", "Single subjects", _subjects(found)),
     )
-    return still_page(_TITLE, paragraph(_asked(found)), sections)
+    return page(_TITLE, paragraph(_asked(found)), sections)
 
 
 def _asked(found: Backtest) -> str:
@@ -58,7 +60,7 @@ def _verdict(found: Backtest) -> str:
     if best == found.reference:
         return f"No model foretold the counts of single subjects better than the {best}."
     gain, error = (float(scores[name][best]) for name in ("subjects", "subjects_error"))
-    beyond = gain > 2 * error
+    beyond = gain > _CLEAR * error
     return (
         f"{best} foretold the counts of single subjects best: its log score is "
         f"{estimate(gain)} (standard error {estimate(error)}) above that of the "

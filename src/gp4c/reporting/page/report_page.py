@@ -40,43 +40,21 @@ tables under “Values” hold their numbers.</p></noscript>
 
 
 def page(
-    title: str, header: str, sections: Sequence[Section], content: Mapping[str, object]
-) -> str:
-    """Assemble the report.
-
-    Parameters
-    ----------
-    title : str
-        Plain text.
-    header : str
-        HTML under the title.
-    sections : sequence of Section
-    content : dict
-        Figures and the level shown first, for the script.
-    """
-    plotly = _plotly_script()
-    script = asset("figures.js") + asset("report.js")
-    return _document(title, header, sections, [plotly, script], content)
-
-
-def still_page(title: str, header: str, sections: Sequence[Section]) -> str:
-    """A page like the report whose figures are pictures: it has no script.
-
-    Parameters
-    ----------
-    title : str
-        Plain text.
-    header : str
-        HTML under the title.
-    sections : sequence of Section
-    """
-    return _document(title, header, sections)
-
-
-def _document(
-    title: str, header: str, sections: Sequence[Section], scripts: Sequence[str] = (),
+    title: str, header: str, sections: Sequence[Section],
     content: Mapping[str, object] | None = None,
 ) -> str:  # fmt: skip
+    """Assemble the report, or a page like it whose figures are pictures.
+
+    Parameters
+    ----------
+    title : str
+        Plain text.
+    header : str
+        HTML under the title.
+    sections : sequence of Section
+    content : dict, optional
+        Figures and the level shown first, for the script; without them the page has no script.
+    """
     style = asset("report.css")
     links = "".join(f'<li><a href="#{s.key}">{escape(s.heading)}</a></li>' for s in sections)
     body = "".join(
@@ -84,12 +62,13 @@ def _document(
         f'<h2 id="{s.key}-h">{escape(s.heading)}</h2>{s.html}</section>\n'
         for s in sections
     )
-    data, more = "", ""
+    scripts: list[str] = []
+    more = end = ""
     if content is not None:
-        body = _WITHOUT_SCRIPT + body
-        data = f'<script type="application/json" id="figures">{embedded_json(content)}</script>\n'
-        more = "".join(_unused_styles(script) for script in scripts)
-    code = "".join(f"<script>{script}</script>\n" for script in scripts)
+        scripts = [_plotly_script(), asset("figures.js") + asset("report.js")]
+        body, more = _WITHOUT_SCRIPT + body, _unused_styles(scripts[0])
+        end = f'<script type="application/json" id="figures">{embedded_json(content)}</script>\n'
+        end += "".join(f"<script>{script}</script>\n" for script in scripts)
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -112,7 +91,7 @@ def _document(
 <main id="content">
 {body}</main>
 <footer>Made by gp4c {__version__}. This file is complete: it loads nothing from elsewhere.</footer>
-{data}{code}</body>
+{end}</body>
 </html>
 """
 
